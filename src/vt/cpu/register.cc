@@ -6,6 +6,12 @@
 
 namespace vt {
 
-void RegisterCpuOps() { RegisterOp({OpId::kGatherRows, DeviceType::kCpu, "cpu", CpuGatherRows}); }
+void RegisterCpuOps() {
+  RegisterOp({OpId::kAddNorm, DeviceType::kCpu, "cpu", CpuAddNorm});
+  RegisterOp({OpId::kQkNormRopeCacheWrite, DeviceType::kCpu, "cpu", CpuQkNormRopeCacheWrite});
+  RegisterOp({OpId::kGatedAct, DeviceType::kCpu, "cpu", CpuGatedAct});
+  RegisterOp({OpId::kGatherRows, DeviceType::kCpu, "cpu", CpuGatherRows});
+  RegisterOp({OpId::kSoftcap, DeviceType::kCpu, "cpu", CpuSoftcap});
+}
 
 }  // namespace vt

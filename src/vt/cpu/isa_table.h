@@ -1,0 +1,22 @@
+// Picks the table of the instruction set that a kernel runs on.
+#pragma once
+#include "vt/cpu/row_kernels.h"
+#include "vt/kernel_context.h"
+
+namespace vt {
+
+inline const RowKernels& RowKernelsOf(const KernelContext& context) {
+  return context.isa >= Isa::kAvx512 ? kRowKernelsAvx512 : kRowKernelsAvx2;
+}
+
+// Elements that one worker processes in about the time of a barrier: smaller ops stay on the calling worker.
+inline constexpr int64_t kSerialElements = 16384;
+
+// Runs f(begin, end) over rows of `row_elements`, on all workers where that pays.
+template <class F>
+void ForRows(KernelContext& context, int64_t rows, int64_t row_elements, F&& f) {
+  if (rows * row_elements <= kSerialElements || context.workers == 1) return f(0, rows);
+  context.ParallelFor(rows, 1 + rows / (4 * context.workers), [&](int64_t begin, int64_t end, int) { f(begin, end); });
+}
+
+}  // namespace vt

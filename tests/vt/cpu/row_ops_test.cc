@@ -1,0 +1,243 @@
+// The cpu row kernels against the plain ones, under every instruction set of this machine.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/check.h"
+#include "tests/vt/kernel_test_util.h"
+#include "vt/cpu/kernels.h"
+#include "vt/ref/kernels.h"
+
+namespace vt {
+namespace {
+
+using testing::HostTensor;
+using testing::IntTensor;
+using testing::MaxRelativeError;
+using testing::RandomTensor;
+using testing::ThreadContext;
+
+// Widths around the vectors' 8 and 16 lanes.
+const std::vector<int64_t> kWidths = {1, 7, 8, 9, 15, 16, 17, 31, 33, 100, 576, 641};
+
+class CpuRowOps : public ::testing::TestWithParam<Isa> {
+ protected:
+  ThreadContext serial_{GetParam(), 1}, threaded_{GetParam(), 3};
+};
+
+struct AddNormCase {
+  HostTensor<float> residual, branch, branch_weight, weight, out;
+  AddNormOp<Tensor> op = {};
+  AddNormCase(int64_t rows, int64_t columns)
+      : residual(RandomTensor({rows, columns}, 1)),
+        branch(RandomTensor({rows, columns}, 2, 3)),
+        branch_weight(RandomTensor({columns}, 3)),
+        weight(RandomTensor({columns}, 4)),
+        out({rows, columns}, NAN) {
+    op = {.branch_norm = NormKind::kRmsOnePlus, .norm = NormKind::kRms, .branch_eps = 1e-5f, .scale = 0.7f};
+  }
+  AddNormOp<Tensor> Bind() {
+    op.residual = residual.view(), op.branch = branch.view(), op.branch_weight = branch_weight.view();
+    op.weight = weight.view(), op.out = out.view();
+    return op;
+  }
+};
+
+TEST_P(CpuRowOps, AddNormWithBothNormsEqualsThePlainOne) {
+  for (int64_t columns : kWidths)
+    for (NormKind kind : {NormKind::kRms, NormKind::kRmsOnePlus}) {
+      AddNormCase expected(5, columns), got(5, columns);
+      expected.op.norm = got.op.norm = kind;
+      RefAddNorm(expected.Bind(), serial_);
+      CpuAddNorm(got.Bind(), threaded_);
+      EXPECT_LT(MaxRelativeError(got.residual.values, expected.residual.values, 0.1), 2e-6) << columns;
+      EXPECT_LT(MaxRelativeError(got.out.values, expected.out.values, 0.1), 4e-6) << columns;
+    }
+}
+
+TEST_P(CpuRowOps, AddNormWithoutItsOptionalOperandsEqualsThePlainOne) {
+  for (int absent = 0; absent < 16; ++absent) {
+    AddNormCase expected(4, 33), got(4, 33);
+    for (AddNormCase* c : {&expected, &got}) {
+      AddNormOp<Tensor> op = c->Bind();
+      if (absent & 1) op.branch = {};
+      if (absent & 2) op.branch_weight = {}, op.branch_norm = NormKind::kNone;
+      if (absent & 4) op.weight = {};
+      if (absent & 8) op.out = {};
+      c == &expected ? RefAddNorm(op, serial_) : CpuAddNorm(op, serial_);
+    }
+    EXPECT_LT(MaxRelativeError(got.residual.values, expected.residual.values, 0.1), 2e-6) << absent;
+    if (!(absent & 8)) {
+      EXPECT_LT(MaxRelativeError(got.out.values, expected.out.values, 0.1), 4e-6) << absent;
+    }
+  }
+}
+
+TEST_P(CpuRowOps, AddNormOfARowIsBitEqualAloneAndAmongOthers) {
+  AddNormCase many(300, 129), alone(1, 129);
+  std::copy_n(many.residual.values.begin() + 7 * 129, 129, alone.residual.values.begin());
+  std::copy_n(many.branch.values.begin() + 7 * 129, 129, alone.branch.values.begin());
+  CpuAddNorm(many.Bind(), threaded_);
+  CpuAddNorm(alone.Bind(), serial_);
+  EXPECT_GT(threaded_.barriers(), 0);
+  EXPECT_EQ(0, std::memcmp(alone.out.values.data(), many.out.values.data() + 7 * 129, 129 * sizeof(float)));
+}
+
+TEST_P(CpuRowOps, GatedActEqualsThePlainOne) {
+  for (Activation act : {Activation::kSilu, Activation::kGeluTanh, Activation::kGelu})
+    for (int64_t n : kWidths) {
+      HostTensor<float> x = RandomTensor({3, 2 * n}, 5, 3), expected({3, n}, NAN), got({3, n}, NAN);
+      RefGatedAct(GatedActOp<Tensor>{.x = x.view(), .out = expected.view(), .act = act}, serial_);
+      CpuGatedAct(GatedActOp<Tensor>{.x = x.view(), .out = got.view(), .act = act}, serial_);
+      // Far in the tail of gelu the argument's own rounding is multiplied; values there are below 1e-4.
+      EXPECT_LT(MaxRelativeError(got.values, expected.values, 1e-4), 1e-6) << n;
+    }
+}
+
+TEST_P(CpuRowOps, GatedActHoldsAtTheEndsOfTheRange) {
+  HostTensor<float> x({1, 16}, 1.0f), out({1, 8}, NAN);
+  const float gates[] = {-200, -100, -88, 0, 88, 200, -INFINITY, NAN};
+  std::copy_n(gates, 8, x.values.begin());
+  for (Activation act : {Activation::kSilu, Activation::kGeluTanh}) {
+    CpuGatedAct(GatedActOp<Tensor>{.x = x.view(), .out = out.view(), .act = act}, serial_);
+    EXPECT_EQ(out.values[0], 0);
+    EXPECT_NEAR(out.values[1], 0, 1e-30);
+    EXPECT_NEAR(out.values[2], 0, 1e-30);
+    EXPECT_EQ(out.values[3], 0);
+    EXPECT_EQ(out.values[4], 88);
+    EXPECT_EQ(out.values[5], 200);
+    EXPECT_TRUE(std::isnan(out.values[7]));
+  }
+}
+
+TEST_P(CpuRowOps, SoftcapEqualsThePlainOneFromTinyToLarge) {
+  HostTensor<float> x({7, 1001}, 0.0f);
+  for (size_t i = 0; i < x.values.size(); ++i)
+    x.values[i] = (i % 2 ? -1.0f : 1.0f) * std::pow(10.0f, -6 + 9 * static_cast<float>(i) / 7007);
+  for (float cap : {0.0f, 30.0f, 0.5f}) {
+    HostTensor<float> expected = x, got = x;
+    RefSoftcap(SoftcapOp<Tensor>{.x = expected.view(), .scale = 0.37f, .cap = cap}, serial_);
+    CpuSoftcap(SoftcapOp<Tensor>{.x = got.view(), .scale = 0.37f, .cap = cap}, threaded_);
+    EXPECT_LT(MaxRelativeError(got.values, expected.values, 1e-30), 8e-7) << cap;
+  }
+}
+
+TEST_P(CpuRowOps, GatherRowsEqualsThePlainOne) {
+  HostTensor<float> x = RandomTensor({40, 700}, 6), expected({50, 700}, NAN), got({50, 700}, NAN);
+  HostTensor<int32_t> indices = IntTensor(std::vector<int32_t>(50));
+  for (int i = 0; i < 50; ++i) indices.values[static_cast<size_t>(i)] = i * 7 % 40;
+  RefGatherRows(GatherRowsOp<Tensor>{.x = x.view(), .indices = indices.view(), .out = expected.view()}, serial_);
+  CpuGatherRows(GatherRowsOp<Tensor>{.x = x.view(), .indices = indices.view(), .out = got.view()}, threaded_);
+  EXPECT_EQ(threaded_.barriers(), 1);
+  EXPECT_EQ(got.values, expected.values);
+}
+
+TEST_P(CpuRowOps, GatherRowsRefusesAnIndexPastTheRows) {
+  HostTensor<float> x({2, 3}, 0.0f), out({1, 3}, 0.0f);
+  HostTensor<int32_t> indices = IntTensor({2});
+  EXPECT_THROW(
+      CpuGatherRows(GatherRowsOp<Tensor>{.x = x.view(), .indices = indices.view(), .out = out.view()}, serial_),
+      base::InternalError);
+}
+
+struct QkCase {
+  int64_t tokens;
+  int heads, kv_heads, head_dim;
+  HostTensor<float> qkv, q_norm, k_norm, cache_f32;
+  HostTensor<uint16_t> cache_bf16;
+  HostTensor<int32_t> positions, slots;
+  RopeTable rope = {};
+  NormKind norm = NormKind::kNone;
+  bool bf16 = false;
+
+  QkCase(int64_t t, int h, int kv, int d, int rope_dim)
+      : tokens(t),
+        heads(h),
+        kv_heads(kv),
+        head_dim(d),
+        qkv(RandomTensor({t, int64_t{h + 2 * kv} * d}, 11)),
+        q_norm(RandomTensor({d}, 12)),
+        k_norm(RandomTensor({d}, 13)),
+        cache_f32({9, 2, 16, kv, d}, 5.0f),
+        cache_bf16({9, 2, 16, kv, d}, uint16_t{5}),
+        positions({t}, 0),
+        slots({t}, -1) {
+    rope.dim = rope_dim;
+    for (int i = 0; i < rope_dim / 2; ++i) rope.inverse_frequency.push_back(std::pow(10000.0f, -2.0f * i / rope_dim));
+    for (int64_t i = 0; i < t; ++i) {
+      positions.values[static_cast<size_t>(i)] = static_cast<int32_t>(i * i * 37);
+      slots.values[static_cast<size_t>(i)] = i % 5 == 3 ? -1 : static_cast<int32_t>((i * 29 + 3) % 144);
+    }
+  }
+  QkNormRopeCacheWriteOp<Tensor> Bind() {
+    return {.qkv = qkv.view(),
+            .q_norm = norm == NormKind::kNone ? Tensor{} : q_norm.view(),
+            .k_norm = norm == NormKind::kNone ? Tensor{} : k_norm.view(),
+            .positions = positions.view(),
+            .slots = slots.view(),
+            .cache = bf16 ? cache_bf16.view() : cache_f32.view(),
+            .heads = heads,
+            .kv_heads = kv_heads,
+            .head_dim = head_dim,
+            .qk_norm = norm,
+            .rope = rope.dim > 0 ? &rope : nullptr};
+  }
+};
+
+TEST_P(CpuRowOps, QkNormRopeEqualsThePlainOne) {
+  struct Shape {
+    int heads, kv_heads, head_dim, rope_dim;
+  };
+  for (const Shape& s : {Shape{9, 3, 64, 64}, Shape{4, 1, 256, 256}, Shape{2, 2, 24, 24}, Shape{3, 1, 40, 16},
+                         Shape{1, 1, 80, 0}, Shape{2, 1, 16, 14}})
+    for (NormKind norm : {NormKind::kNone, NormKind::kRms, NormKind::kRmsOnePlus})
+      for (bool interleaved : {false, true}) {
+        QkCase expected(11, s.heads, s.kv_heads, s.head_dim, s.rope_dim), got = expected;
+        expected.norm = got.norm = norm;
+        expected.rope.interleaved = got.rope.interleaved = interleaved;
+        expected.rope.attention_factor = got.rope.attention_factor = 1.2f;
+        RefQkNormRopeCacheWrite(expected.Bind(), serial_);
+        CpuQkNormRopeCacheWrite(got.Bind(), serial_);
+        EXPECT_LT(MaxRelativeError(got.qkv.values, expected.qkv.values, 1), 1e-6) << s.head_dim;
+        EXPECT_LT(MaxRelativeError(got.cache_f32.values, expected.cache_f32.values, 1), 1e-6) << s.head_dim;
+      }
+}
+
+TEST_P(CpuRowOps, QkNormRopeRoundsTheCacheToBf16AsThePlainOne) {
+  QkCase expected(11, 3, 1, 24, 0), got = expected;
+  expected.bf16 = got.bf16 = true;
+  expected.qkv.values[3 * 24] = got.qkv.values[3 * 24] = NAN;
+  RefQkNormRopeCacheWrite(expected.Bind(), serial_);
+  CpuQkNormRopeCacheWrite(got.Bind(), serial_);
+  EXPECT_EQ(got.cache_bf16.values, expected.cache_bf16.values);
+}
+
+TEST_P(CpuRowOps, ASlotBelowZeroWritesNothing) {
+  for (bool bf16 : {false, true}) {
+    QkCase c(6, 3, 1, 40, 40);
+    c.bf16 = bf16;
+    std::fill(c.slots.values.begin(), c.slots.values.end(), -1);
+    const QkCase before = c;
+    CpuQkNormRopeCacheWrite(c.Bind(), serial_);
+    EXPECT_EQ(c.cache_f32.values, before.cache_f32.values);
+    EXPECT_EQ(c.cache_bf16.values, before.cache_bf16.values);
+    EXPECT_NE(c.qkv.values, before.qkv.values);
+  }
+}
+
+TEST_P(CpuRowOps, QkNormRopeOfATokenIsBitEqualAloneAndAmongOthers) {
+  QkCase many(60, 9, 3, 64, 64), alone(1, 9, 3, 64, 64);
+  many.norm = alone.norm = NormKind::kRms;
+  std::copy_n(many.qkv.values.begin() + 37 * 960, 960, alone.qkv.values.begin());
+  alone.positions.values[0] = many.positions.values[37];
+  CpuQkNormRopeCacheWrite(many.Bind(), threaded_);
+  CpuQkNormRopeCacheWrite(alone.Bind(), serial_);
+  EXPECT_GT(threaded_.barriers(), 0);
+  EXPECT_EQ(0, std::memcmp(alone.qkv.values.data(), many.qkv.values.data() + 37 * 960, 960 * sizeof(float)));
+}
+
+INSTANTIATE_TEST_SUITE_P(, CpuRowOps, ::testing::ValuesIn(testing::TestIsas()),
+                         [](const auto& info) { return std::string(info.param == Isa::kAvx2 ? "Avx2" : "Avx512"); });
+
+}  // namespace
+}  // namespace vt

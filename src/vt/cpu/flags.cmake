@@ -1,0 +1,22 @@
+# Each kernel unit is compiled for its own instruction set; the rest of the tree stays at the base line of the architecture.
+# No contraction: a multiply and an add that the source keeps apart round twice on every compiler.
+set(vt_avx2 -mavx2 -mfma -mf16c)
+set(vt_avx512 ${vt_avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl)
+set_source_files_properties(${CMAKE_SOURCE_DIR}/src/vt/cpu/linear_avx2.cc PROPERTIES COMPILE_OPTIONS
+  "-O3;-ffp-contract=off;${vt_avx2}")
+set_source_files_properties(${CMAKE_SOURCE_DIR}/src/vt/cpu/linear_avx512.cc PROPERTIES COMPILE_OPTIONS
+  "-O3;-ffp-contract=off;${vt_avx512}")
+set_source_files_properties(${CMAKE_SOURCE_DIR}/src/vt/cpu/linear_avx512_bf16.cc PROPERTIES COMPILE_OPTIONS
+  "-O3;-ffp-contract=off;${vt_avx512};-mavx512bf16")
+
+foreach(unit row_kernels paged_attention)
+  set(warnings)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # g++ 12 takes the deliberately undefined operands of its own AVX-512 intrinsics for mistakes (GCC bug 105593).
+    set(warnings -Wno-uninitialized)
+  endif()
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/src/vt/cpu/${unit}_avx2.cc PROPERTIES COMPILE_OPTIONS
+    "-ffp-contract=off;${vt_avx2}")
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/src/vt/cpu/${unit}_avx512.cc PROPERTIES COMPILE_OPTIONS
+    "-ffp-contract=off;${vt_avx512};${warnings}")
+endforeach()

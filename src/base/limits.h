@@ -8,4 +8,81 @@ namespace base {
 // JSON of clients: deep enough for any tool schema seen, far below where copying or dumping would exhaust a stack.
 inline constexpr int kMaxJsonDepth = 128;
 
+// Chat templates. Real ones are under 100 KB and nest under 20 deep; CPython itself refuses about 200 nested parentheses.
+inline constexpr size_t kMaxTemplateBytes = 1 << 20;
+inline constexpr int kMaxTemplateNesting = 200;
+// Evaluations inside evaluations, macro calls included: about as deep as CPython's recursion limit, well under a thread's stack.
+inline constexpr int kMaxTemplateRecursion = 1500;
+// Lists in lists. Above kMaxJsonDepth, so that every request can be passed on.
+inline constexpr int kMaxTemplateValueDepth = 256;
+// One rendering: a million-token conversation takes under 1 % of these. Steps are about 50 ns each.
+inline constexpr int64_t kMaxTemplateSteps = 20'000'000;
+inline constexpr int64_t kMaxTemplateAllocatedBytes = int64_t{1} << 30;
+inline constexpr int64_t kMaxTemplateStringBytes = int64_t{64} << 20;
+// The length of a range(): jinja2's sandbox has the same.
+inline constexpr int64_t kMaxTemplateRange = 100'000;
+
+// Tokenizer files: the largest in use is about 40 MB, and parsing takes several times the bytes.
+inline constexpr size_t kMaxTokenizerFileBytes = size_t{256} << 20;
+// Token ids: vocabularies in use end near 300,000; an id is an index, so a wild one would be an allocation.
+inline constexpr int64_t kMaxTokenId = (int64_t{1} << 22) - 1;
+// One token: longer ones (runs of spaces) are below 1 KiB in every vocabulary seen.
+inline constexpr size_t kMaxTokenBytes = size_t{16} << 10;
+// A regular expression of a tokenizer file: the longest in use is 1.5 KiB, compiled code grows with it.
+inline constexpr size_t kMaxRegexBytes = size_t{16} << 10;
+// Components nested in a tokenizer file ("Sequence" in "Sequence"): two in practice; parsing recurses.
+inline constexpr int kMaxTokenizerNesting = 8;
+// Text that one call tokenizes: positions are 32-bit, and a context of a million tokens is a few MB.
+inline constexpr size_t kMaxTokenizeBytes = size_t{256} << 20;
+// Tokens whose text an incremental detokenizer holds back while they end inside a character: a character is at most four bytes,
+// so more are bytes that will never form one, and decoding them again for every token would be quadratic.
+inline constexpr size_t kMaxHeldTokens = 32;
+
+// Sampling fields. The first six are vLLM's own bounds.
+inline constexpr int kMaxSequencesPerRequest = 16384;  // n
+inline constexpr size_t kMaxAllowedTokenIds = 1024;
+inline constexpr size_t kMaxLogitBiasTokens = 1024;
+inline constexpr size_t kMaxStopTokenIds = 128;
+inline constexpr size_t kMaxBadWords = 128;
+inline constexpr int kMaxLogprobTokenIds = 128;
+// Every stop string is searched for after every token.
+inline constexpr size_t kMaxStopStrings = 256;
+// Tokens of all bad words together: each is compared after every token. vLLM's bound.
+inline constexpr size_t kMaxBadWordTokens = 1024;
+// Sequences waiting or running when the operator sets no --max-num-queued-reqs: each holds its prompt and its output state, so
+// an unbounded queue is unbounded memory; beyond this many nobody's turn comes within a client's patience.
+inline constexpr int64_t kMaxQueuedRequests = 4096;
+
+// Configuration files (config.json, generation_config.json): real ones are under 1 MB, nest under 10 deep and hold some
+// ten thousand values (per-layer quantization lists); a value takes about 140 bytes of memory.
+inline constexpr size_t kMaxConfigBytes = 16u << 20;
+inline constexpr int kMaxConfigDepth = 64;
+inline constexpr int64_t kMaxConfigValues = 1 << 18;
+
+// Safetensors: the library's own limit on headers, here for the index as well; numpy's and torch's limit on dimensions.
+inline constexpr uint64_t kMaxSafetensorsHeaderBytes = 100'000'000;
+inline constexpr size_t kMaxSafetensorsDims = 64;
+// Values of unknown fields in a tensor's entry are skipped to this depth.
+inline constexpr int kMaxSafetensorsDepth = 64;
+
+// GGUF. Real files have under 100 keys, 100 k tensors and 50 parts; ggml's tensor names end at 64 bytes.
+inline constexpr uint64_t kMaxGgufKeys = 1 << 16;
+inline constexpr uint64_t kMaxGgufTensors = 1 << 20;
+inline constexpr uint64_t kMaxGgufNameBytes = 1024;
+inline constexpr uint64_t kMaxGgufParts = 4096;
+inline constexpr uint64_t kMaxGgufAlignment = 1 << 20;
+// Tensors of one model over all its files: a mixture of experts with separate experts has about 100 k.
+inline constexpr size_t kMaxModelTensors = 1 << 20;
+
+// The YAML file of --config: a page of flags. The depth bounds what the parser recurses over.
+inline constexpr size_t kMaxYamlBytes = 1 << 20;
+inline constexpr int kMaxYamlDepth = 32;
+// A text file given on the command line (--file, perplexity): read whole.
+inline constexpr size_t kMaxTextFileBytes = 1u << 30;
+
+// A trace of every step: about 1 KB a step, so hours of serving; beyond it no viewer opens the file.
+inline constexpr uint64_t kMaxTraceBytes = uint64_t{1} << 30;
+// Controls (prefix cache reset) that wait for the engine thread: each is a caller that waits for it.
+inline constexpr size_t kMaxQueuedControls = 256;
+
 }  // namespace base

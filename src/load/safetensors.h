@@ -23,10 +23,11 @@ struct SafetensorsFolder {
   std::vector<std::shared_ptr<const std::vector<std::byte>>> copies = {};  // what misaligned tensors point into
 };
 
-// All weights of a folder: model.safetensors, or what model.safetensors.index.json names (every name of the index must
-// be in its shard, and every tensor of a shard in the index). Shards lie inside the folder; symbolic links may lead to
-// anywhere inside it, or to the blobs of the same repository when the folder is a snapshot of a hub cache.
-// Pickles, adapters and folders without weights are refused by name with the remedy.
+// All weights of a folder: what model.safetensors.index.json names (every tensor of the index must be in its shard;
+// what shards hold beyond the index is there too, and no name is in two shards), else model.safetensors, else the only
+// safetensors file. Shards lie inside the folder; symbolic links may lead to anywhere inside it, or to the blobs of the
+// same repository when the folder is a snapshot of a hub cache, and nothing else is opened.
+// Pickles and folders without weights are refused by name with the remedy.
 SafetensorsFolder OpenSafetensorsFolder(const std::string& folder);
 
 // The shard names of an index file, each checked to stay inside the folder; parallel to `tensors`. Opens nothing.

@@ -1,0 +1,60 @@
+// Every setting of an engine, vLLM's names where vLLM has one. Filled from the options map by EngineConfigFromOptions.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "vt/device.h"
+#include "vt/numerics.h"
+
+namespace base {
+class Options;
+}
+
+namespace vllm {
+
+struct EngineConfig {
+  // Model
+  std::string model = {};      // a GGUF file, a folder, or a hub name
+  std::string tokenizer = {};  // a folder or file; empty: the model's own
+  std::vector<std::string> served_model_name = {};  // empty: `model`
+  std::string chat_template = {};                   // a file or the template itself; empty: the model's own
+  std::string generation_config = "auto";           // "auto", "vllm" (none) or a folder
+  std::string hf_home = {};                         // HF cache root
+  std::optional<int64_t> max_model_len = {};        // absent: the model's, shrunk to fit the memory
+  std::optional<int64_t> seed = {};
+  int max_logprobs = 20;                            // -1: no cap
+  std::string logprobs_mode = "raw_logprobs";       // raw_logprobs, processed_logprobs, raw_logits, processed_logits
+
+  // Device
+  vt::DeviceType device = vt::DeviceType::kCpu;
+  vt::Numerics numerics = vt::Numerics::kDefault;
+  int threads = 0;        // 0: physical cores within affinity and cgroup limit
+  std::string isa = {};   // VT_CPU_ISA
+
+  // KV cache
+  int block_size = 32;
+  bool enable_prefix_caching = true;
+  std::optional<int64_t> num_gpu_blocks_override = {};
+  std::optional<double> gpu_memory_utilization = {};  // fraction of total memory
+  std::optional<int64_t> kv_cache_memory_bytes = {};
+
+  // Scheduler
+  int max_num_seqs = 128;
+  std::optional<int64_t> max_num_batched_tokens = {};  // absent: 2048
+  int64_t long_prefill_token_threshold = 0;
+  bool enable_chunked_prefill = true;
+  bool async_scheduling = true;
+  bool scheduler_reserve_full_isl = true;
+  double watermark = 0;
+  int64_t max_num_queued_reqs = 0;                     // 0: base::kMaxQueuedRequests
+  std::string scheduling_policy = "fcfs";
+
+  std::string trace_file = {};  // VLLM_TRACE: Chrome trace of steps and phases
+};
+
+// Throws base::Exception naming the option, its value and the remedy.
+EngineConfig EngineConfigFromOptions(const base::Options& options);
+
+}  // namespace vllm

@@ -1,0 +1,61 @@
+// Weights of linears: bytes in a number format, never a Tensor; and the slot that owns them for a layer.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "quant/format.h"
+#include "vt/buffer.h"
+#include "vt/device.h"
+
+namespace vt {
+
+enum class LayoutId : int8_t {
+  kFile,  // rows as the model file stores them: n rows of RowBytes(format, k)
+};
+
+// One stored matrix [n, k] of a linear. A merged linear (QKV, gate/up) is a list of these, each with its own format.
+struct Segment {
+  FormatId format = FormatId::kF32;
+  LayoutId layout = LayoutId::kFile;
+  int64_t n = 0;
+  int64_t row_bytes = 0;
+  std::byte* data = nullptr;  // device address; row r begins at data + r * row_bytes
+};
+
+// y[rows, n] = x[rows, k] * W[n, k]^T, W being the segments stacked. Immutable after loading.
+struct PackedWeight {
+  DeviceId device = {};
+  int64_t n = 0, k = 0;
+  std::vector<Segment> segments = {};
+  uint64_t source_bytes = 0;                             // in the file
+  uint64_t resident_bytes = 0;                           // of own memory; 0 while the mapped file serves
+  std::vector<std::shared_ptr<const void>> owners = {};  // mapped files or buffers that hold the bytes
+};
+
+// Where a tensor of the file comes from, already transformed: n rows of k weights in one format.
+struct WeightSource {
+  std::string name;  // of the tensor, for messages
+  FormatId format = FormatId::kF32;
+  int64_t n = 0, k = 0;
+  std::span<const std::byte> bytes = {};
+  std::shared_ptr<const void> owner = nullptr;  // keeps `bytes` alive
+};
+
+// Owned by the layer that uses the weight, never looked up by address. Load and Release belong to start-up and
+// shut-down of one thread; Get is thread-safe between them.
+class ResidentSlot {
+ public:
+  std::shared_ptr<const PackedWeight> Get() const { return weight_; }
+  // Stacks the sources (equal k) on the device: host devices refer to the bytes, others copy them.
+  void Load(std::span<const WeightSource> sources, Platform& platform);
+  void Release() { weight_.reset(); }
+
+ private:
+  std::shared_ptr<const PackedWeight> weight_;
+};
+
+}  // namespace vt

@@ -16,7 +16,7 @@ foreach(unit row_kernels paged_attention)
     set(warnings -Wno-uninitialized)
   endif()
   set_source_files_properties(${CMAKE_SOURCE_DIR}/src/vt/cpu/${unit}_avx2.cc PROPERTIES COMPILE_OPTIONS
-    "-ffp-contract=off;${vt_avx2}")
+    "-O3;-ffp-contract=off;${vt_avx2}")
   set_source_files_properties(${CMAKE_SOURCE_DIR}/src/vt/cpu/${unit}_avx512.cc PROPERTIES COMPILE_OPTIONS
-    "-ffp-contract=off;${vt_avx512};${warnings}")
+    "-O3;-ffp-contract=off;${vt_avx512};${warnings}")
 endforeach()

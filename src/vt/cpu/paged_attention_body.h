@@ -9,17 +9,13 @@
 
 #include "vt/cpu/paged_attention_tile.h"
 #include "vt/cpu/vec_math.h"
-
-#if defined(__clang__)
-#define VT_UNROLL _Pragma("unroll")
-#else
-#define VT_UNROLL _Pragma("GCC unroll 16")
-#endif
+#include "vt/cpu/vec_unroll.h"
 
 namespace vt {
 namespace {
 
 constexpr int64_t kSubTile = 64;  // keys that are dequantized at once
+constexpr int64_t kGroup = 16;    // positions that lie in one block of the cache
 constexpr int kBlockRows = 6;
 constexpr float kNoKey = -__builtin_inff();
 
@@ -70,60 +66,86 @@ void PackQueries(const AttentionTile& tile, float* packed) {
   }
 }
 
-// Element of the cache where the head of this position begins.
+// Element of the cache where the head of this position begins. Divides: once a group, not once a key.
 inline int64_t ElementOf(const AttentionTile& tile, int64_t position) {
   return tile.blocks[position / tile.block_size] * tile.block_stride + position % tile.block_size * tile.token_stride;
 }
 
-// Transposes kLanes keys from `position` on into columns of keys[head_dim][64]; those from `limit` on are 0.
-void PackKeyVectors(const AttentionTile& tile, int64_t position, int64_t limit, float* keys) {
-  constexpr int kLanes = Vec::kLanes;
-  const int64_t element = ElementOf(tile, position), count = Min(kLanes, limit - position);
-  // Dwords of a key: one f32 or two bf16.
-  const int64_t dwords = tile.cache_bf16 ? tile.head_dim / 2 : tile.head_dim;
-  const int64_t stride = tile.cache_bf16 ? tile.token_stride / 2 : tile.token_stride;
-  const float* source = tile.cache_bf16
-                            ? reinterpret_cast<const float*>(static_cast<const uint16_t*>(tile.cache) + element)
-                            : static_cast<const float*>(tile.cache) + element;
-  for (int64_t c = 0; c < dwords; c += kLanes) {
-    const int64_t width = Min(kLanes, dwords - c);
-    Vec::F v[kLanes];
-    VT_UNROLL
-    for (int i = 0; i < kLanes; ++i)
-      v[i] = i >= count        ? Vec::Zero()
-             : width == kLanes ? Vec::Load(source + i * stride + c)
-                               : Vec::LoadPart(source + i * stride + c, width);
-    Vec::Transpose(v);
-    if (!tile.cache_bf16) {
-      for (int64_t i = 0; i < width; ++i) Vec::Store(keys + (c + i) * kSubTile, v[i]);
-      continue;
-    }
-    for (int64_t i = 0; i < width; ++i) {
-      Vec::Store(keys + 2 * (c + i) * kSubTile, Vec::LowBf16(v[i]));
-      Vec::Store(keys + (2 * (c + i) + 1) * kSubTile, Vec::HighBf16(v[i]));
+// Transposes kLanes keys, `stride` floats apart, of which the first `count` are wanted (the others become 0) and
+// `width` dwords are read, into columns of keys[dwords][64] (f32) or keys[2 * dwords][64] (pairs of bf16).
+template <bool kBf16>
+inline __attribute__((always_inline)) void TransposeKeys(const float* source, int64_t stride, int64_t count,
+                                                         int64_t width, float* keys) {
+  Vec::F v[Vec::kLanes];
+  VT_UNROLL
+  for (int i = 0; i < Vec::kLanes; ++i)
+    v[i] = i >= count             ? Vec::Zero()
+           : width == Vec::kLanes ? Vec::Load(source + i * stride)
+                                  : Vec::LoadPart(source + i * stride, width);
+  Vec::Transpose(v);
+  VT_UNROLL
+  for (int i = 0; i < Vec::kLanes; ++i) {
+    if (i >= width) break;
+    if constexpr (kBf16) {
+      Vec::Store(keys + 2 * i * kSubTile, Vec::LowBf16(v[i]));
+      Vec::Store(keys + (2 * i + 1) * kSubTile, Vec::HighBf16(v[i]));
+    } else {
+      Vec::Store(keys + i * kSubTile, v[i]);
     }
   }
 }
 
-// Values of `count` positions from `position` on as floats [count][padded]; those from `limit` on are 0.
+// Keys of kLanes positions from `position` on as columns of keys[head_dim][64]; those from `limit` on are 0.
+template <bool kBf16>
+void PackKeyVectors(const AttentionTile& tile, int64_t position, int64_t limit, float* keys) {
+  constexpr int64_t kPerDword = kBf16 ? 2 : 1;
+  const int64_t dwords = tile.head_dim / kPerDword, stride = tile.token_stride / kPerDword;
+  const float* source = static_cast<const float*>(tile.cache) + ElementOf(tile, position) / kPerDword;
+  const int64_t count = limit - position;
+  int64_t c = 0;
+  for (; c + Vec::kLanes <= dwords && count >= Vec::kLanes; c += Vec::kLanes)
+    TransposeKeys<kBf16>(source + c, stride, Vec::kLanes, Vec::kLanes, keys + kPerDword * c * kSubTile);
+  for (; c < dwords; c += Vec::kLanes)
+    TransposeKeys<kBf16>(source + c, stride, count, Min(Vec::kLanes, dwords - c), keys + kPerDword * c * kSubTile);
+}
+
+template <bool kBf16>
+inline Vec::F LoadElements(const void* cache, int64_t element, int64_t width) {
+  if constexpr (kBf16) {
+    const uint16_t* p = static_cast<const uint16_t*>(cache) + element;
+    return width >= Vec::kLanes ? Vec::LoadBf16(p) : Vec::LoadBf16Part(p, width);
+  } else {
+    const float* p = static_cast<const float*>(cache) + element;
+    return width >= Vec::kLanes ? Vec::Load(p) : Vec::LoadPart(p, width);
+  }
+}
+
+// Values of `count` positions (a multiple of 16) from `position` on as floats [count][padded]; those from `limit` on
+// are 0.
+template <bool kBf16>
 void PackValues(const AttentionTile& tile, int64_t position, int64_t count, int64_t limit, float* values) {
   const int64_t padded = AttentionPaddedDim(tile.head_dim);
-  for (int64_t j = 0; j < count; ++j, values += padded) {
-    const bool seen = position + j < limit;
-    const int64_t element = seen ? ElementOf(tile, position + j) + tile.v_offset : 0;
-    for (int64_t c = 0; c < padded; c += Vec::kLanes) {
-      const int64_t width = Min(Vec::kLanes, tile.head_dim - c);
-      Vec::F v = Vec::Zero();
-      if (seen && width > 0) {
-        const uint16_t* half = static_cast<const uint16_t*>(tile.cache) + element + c;
-        const float* full = static_cast<const float*>(tile.cache) + element + c;
-        if (tile.cache_bf16)
-          v = width == Vec::kLanes ? Vec::LoadBf16(half) : Vec::LoadBf16Part(half, width);
-        else
-          v = width == Vec::kLanes ? Vec::Load(full) : Vec::LoadPart(full, width);
-      }
-      Vec::Store(values + c, v);
+  for (int64_t group = 0; group < count; group += kGroup) {
+    const int64_t seen = Min(kGroup, limit - position - group);
+    int64_t element = ElementOf(tile, position + group) + tile.v_offset;
+    for (int64_t j = 0; j < kGroup; ++j, values += padded, element += tile.token_stride) {
+      int64_t c = 0;
+      if (j < seen)
+        for (; c < tile.head_dim; c += Vec::kLanes)
+          Vec::Store(values + c, LoadElements<kBf16>(tile.cache, element + c, tile.head_dim - c));
+      for (; c < padded; c += Vec::kLanes) Vec::Store(values + c, Vec::Zero());
     }
+  }
+}
+
+// Asks for the keys (offset 0) or values (offset v_offset) of the positions [begin, end): heads of one token are far
+// apart, which the hardware does not foresee.
+void Prefetch(const AttentionTile& tile, int64_t begin, int64_t end, int64_t offset) {
+  const int64_t bytes = tile.cache_bf16 ? 2 : 4;
+  for (int64_t group = begin; group < end; group += kGroup) {
+    const char* row = static_cast<const char*>(tile.cache) + (ElementOf(tile, group) + offset) * bytes;
+    for (int64_t j = Min(kGroup, end - group); j > 0; --j, row += tile.token_stride * bytes)
+      for (int64_t line = 0; line < tile.head_dim * bytes; line += 64) _mm_prefetch(row + line, _MM_HINT_T0);
   }
 }
 
@@ -229,9 +251,12 @@ void AttendRange(const AttentionTile& tile, const Scratch& scratch, int64_t rang
   // Visible to any row, and the same in columns of the range, widened to whole groups of 16.
   const int64_t limit = Min(base + kAttentionRange, tile.first_position + tile.tokens);
   const int64_t begin = Max(base, oldest) / 16 * 16 - base, end = (limit - base + 15) / 16 * 16;
+  const int64_t limit_next = Min(base + 2 * kAttentionRange, tile.first_position + tile.tokens);
   for (int64_t sub = begin; sub < end; sub += kSubTile) {
     const int64_t count = Min(kSubTile, end - sub);
-    for (int64_t j = 0; j < count; j += Vec::kLanes) PackKeyVectors(tile, base + sub + j, limit, scratch.sub + j);
+    Prefetch(tile, base + sub, Min(base + sub + count, limit), tile.v_offset);
+    for (int64_t j = 0; j < count; j += Vec::kLanes)
+      (tile.cache_bf16 ? PackKeyVectors<true> : PackKeyVectors<false>)(tile, base + sub + j, limit, scratch.sub + j);
     for (int64_t row = 0; row < rows; row += kBlockRows)
       kScoreRows[Min(kBlockRows, rows - row) - 1](scratch.q + row * tile.head_dim, scratch.sub, count, tile.head_dim,
                                                   scratch.scores + row * kAttentionRange + sub);
@@ -245,7 +270,8 @@ void AttendRange(const AttentionTile& tile, const Scratch& scratch, int64_t rang
   for (int64_t i = 0; i < rows * padded; i += Vec::kLanes) Vec::Store(result.values + i, Vec::Zero());
   for (int64_t sub = begin; sub < end; sub += kSubTile) {
     const int64_t count = Min(kSubTile, end - sub);
-    PackValues(tile, base + sub, count, limit, scratch.sub);
+    Prefetch(tile, base + sub + kAttentionRange, Min(base + sub + kAttentionRange + count, limit_next), 0);
+    (tile.cache_bf16 ? PackValues<true> : PackValues<false>)(tile, base + sub, count, limit, scratch.sub);
     for (int64_t row = 0; row < rows; row += kBlockRows)
       kValueRows[Min(kBlockRows, rows - row) - 1](scratch.scores + row * kAttentionRange + sub, scratch.sub, count,
                                                   padded, result.values + row * padded);

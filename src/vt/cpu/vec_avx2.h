@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "vt/cpu/vec_unroll.h"
+
 namespace vt {
 namespace {
 
@@ -81,19 +83,23 @@ struct Vec {
   // Dwords of kLanes rows: row r comes in v[r], column c leaves in v[c].
   static void Transpose(F (&v)[8]) {
     F t[8];
+    VT_UNROLL
     for (int i = 0; i < 8; i += 2) {
       t[i] = _mm256_unpacklo_ps(v[i], v[i + 1]);
       t[i + 1] = _mm256_unpackhi_ps(v[i], v[i + 1]);
     }
-    for (int i = 0; i < 8; i += 4)
-      for (int j = 0; j < 2; ++j) {
-        v[i + 2 * j] = _mm256_shuffle_ps(t[i + j], t[i + 2 + j], 0x44);
-        v[i + 2 * j + 1] = _mm256_shuffle_ps(t[i + j], t[i + 2 + j], 0xee);
-      }
+    VT_UNROLL
+    for (int i = 0; i < 8; i += 4) VT_UNROLL
+    for (int j = 0; j < 2; ++j) {
+      v[i + 2 * j] = _mm256_shuffle_ps(t[i + j], t[i + 2 + j], 0x44);
+      v[i + 2 * j + 1] = _mm256_shuffle_ps(t[i + j], t[i + 2 + j], 0xee);
+    }
+    VT_UNROLL
     for (int i = 0; i < 4; ++i) {
       t[i] = _mm256_permute2f128_ps(v[i], v[i + 4], 0x20);
       t[i + 4] = _mm256_permute2f128_ps(v[i], v[i + 4], 0x31);
     }
+    VT_UNROLL
     for (int i = 0; i < 8; ++i) v[i] = t[i];
   }
   // The two bf16 of each dword as floats.

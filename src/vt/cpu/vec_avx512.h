@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "vt/cpu/vec_unroll.h"
+
 namespace vt {
 namespace {
 
@@ -71,23 +73,28 @@ struct Vec {
   // Dwords of kLanes rows: row r comes in v[r], column c leaves in v[c].
   static void Transpose(F (&v)[16]) {
     F t[16];
+    VT_UNROLL
     for (int i = 0; i < 16; i += 2) {
       t[i] = _mm512_unpacklo_ps(v[i], v[i + 1]);
       t[i + 1] = _mm512_unpackhi_ps(v[i], v[i + 1]);
     }
+    VT_UNROLL
     for (int i = 0; i < 16; i += 4) {
+      VT_UNROLL
       for (int j = 0; j < 2; ++j) {
         const __m512d a = _mm512_castps_pd(t[i + j]), b = _mm512_castps_pd(t[i + 2 + j]);
         v[i + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
         v[i + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
       }
     }
+    VT_UNROLL
     for (int i = 0; i < 4; ++i) {
       t[i] = _mm512_shuffle_f32x4(v[i], v[i + 4], 0x88);
       t[i + 4] = _mm512_shuffle_f32x4(v[i], v[i + 4], 0xdd);
       t[i + 8] = _mm512_shuffle_f32x4(v[i + 8], v[i + 12], 0x88);
       t[i + 12] = _mm512_shuffle_f32x4(v[i + 8], v[i + 12], 0xdd);
     }
+    VT_UNROLL
     for (int i = 0; i < 4; ++i) {
       v[i] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0x88);
       v[i + 8] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0xdd);

@@ -15,7 +15,7 @@ constexpr Variable kVariables[] = {
     {"VLLM_TRACE", "trace_file", "file for a Chrome trace of steps and phases"},
     {"VLLM_LOGGING_LEVEL", "log_level", "least level that is logged, as --log-level"},
     {"VLLM_CPU_KVCACHE_SPACE", "cpu_kvcache_space", "GiB of the KV cache, as --kv-cache-memory-bytes"},
-    {"VLLM_ATTENTION_BACKEND", "attention_backend", "attention implementation, as --attention-backend"},
+    {"VLLM_SERVER_DEV_MODE", "dev_mode", "1: serve /reset_prefix_cache"},
     {"VT_CPU_ISA", "isa", "instruction set to use: avx2, avx512 or amx; absent: the best of this machine"},
     {"VT_OP_PROVIDER_STATS", "op_provider_stats", "1: print at exit how often each kernel was chosen and run"},
     {"HF_HOME", "hf_home", "root of the hub cache; absent: ~/.cache/huggingface"},
@@ -26,6 +26,7 @@ constexpr Variable kVariables[] = {
     {"HF_HUB_OFFLINE", "", "nothing is downloaded"},
     {"VLLM_CPU_OMP_THREADS_BIND", "", "use --threads; the affinity of the process is respected"},
     {"VLLM_WORKER_MULTIPROC_METHOD", "", "there are no worker processes"},
+    {"VLLM_ATTENTION_BACKEND", "", "the first backend that can is used; vllm inspect names it"},
     {"VLLM_USE_V1", "", "this is V1"},
 };
 

@@ -52,6 +52,8 @@ inline constexpr size_t kMaxBadWordTokens = 1024;
 // Sequences waiting or running when the operator sets no --max-num-queued-reqs: each holds its prompt and its output state, so
 // an unbounded queue is unbounded memory; beyond this many nobody's turn comes within a client's patience.
 inline constexpr int64_t kMaxQueuedRequests = 4096;
+// Prompt tokens times n of one request: every choice queues with its own copy of the prompt, 4 bytes a token.
+inline constexpr int64_t kMaxRequestTokens = int64_t{1} << 26;
 
 // Configuration files (config.json, generation_config.json): real ones are under 1 MB, nest under 10 deep and hold some
 // ten thousand values (per-layer quantization lists); a value takes about 140 bytes of memory.
@@ -84,5 +86,27 @@ inline constexpr size_t kMaxTextFileBytes = 1u << 30;
 inline constexpr uint64_t kMaxTraceBytes = uint64_t{1} << 30;
 // Controls (prefix cache reset) that wait for the engine thread: each is a caller that waits for it.
 inline constexpr size_t kMaxQueuedControls = 256;
+
+// HTTP. Bodies: a prompt of a million tokens is about 5 MB of text; several of them fit.
+inline constexpr size_t kMaxRequestBodyBytes = size_t{32} << 20;
+inline constexpr uint32_t kMaxRequestHeaderBytes = 16384;
+// Bytes of a next request that are read while the present one is answered.
+inline constexpr size_t kMaxPipelinedBytes = 65536;
+// Unsent bytes of one stream: some ten thousand tokens, far more than a client that reads at all lets pile up.
+inline constexpr size_t kMaxStreamBacklogBytes = size_t{4} << 20;
+// A client that takes nothing for so long has gone without saying so.
+inline constexpr int kWriteTimeoutSeconds = 30;
+// From a request's head to its last byte; and between requests.
+inline constexpr int kRequestTimeoutSeconds = 60;
+inline constexpr int kIdleConnectionSeconds = 75;
+// Descriptors are few (1,024 is a common limit of a process), and each connection holds one.
+inline constexpr int64_t kMaxConnections = 4096;
+
+// Prompts of one completions request: vLLM's bound. Each is an engine request.
+inline constexpr size_t kMaxPromptsPerRequest = 1024;
+// A client's own request id; it is repeated in every event.
+inline constexpr size_t kMaxRequestIdBytes = 256;
+// Messages of one chat request: far more than any conversation, and each is copied into the template's values.
+inline constexpr size_t kMaxChatMessages = 16384;
 
 }  // namespace base

@@ -1,0 +1,315 @@
+// A ModelRunner without a model, for tests. It keeps what a real KV cache would hold: for each slot a hash of the
+// prefix that was written there. Before it "samples" it checks that every slot that attention would read holds the
+// sequence's own prefix, and the sampled token is a function of that prefix: wrong blocks, stale blocks, lost tokens
+// all show.
+#pragma once
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <future>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "base/check.h"
+#include "engine/run/model_runner.h"
+
+namespace vllm {
+
+inline uint64_t MixPrefix(uint64_t prefix, int32_t token) {
+  uint64_t x =
+      (prefix ^ static_cast<uint64_t>(static_cast<uint32_t>(token))) * 0x9e3779b97f4a7c15ull + 0x632be59bd9b4e019ull;
+  x ^= x >> 29;
+  x *= 0xbf58476d1ce4e5b9ull;
+  return x ^ (x >> 32);
+}
+
+inline constexpr int32_t kScriptedVocab = 1000;
+
+// The model: the token that follows a prefix.
+inline int32_t ScriptedToken(uint64_t prefix) { return static_cast<int32_t>((prefix >> 13) % kScriptedVocab); }
+
+// What a request must produce, by the definition of the model alone.
+inline std::vector<int32_t> ScriptedOutputs(const std::vector<int32_t>& prompt, int64_t count) {
+  uint64_t prefix = 0;
+  for (const int32_t token : prompt) prefix = MixPrefix(prefix, token);
+  std::vector<int32_t> outputs;
+  for (int64_t i = 0; i < count; ++i) {
+    outputs.push_back(ScriptedToken(prefix));
+    prefix = MixPrefix(prefix, outputs.back());
+  }
+  return outputs;
+}
+
+// The arithmetic of a step, without threads.
+class ScriptedModel {
+ public:
+  struct Options {
+    int num_drafts = 0;  // proposes so many tokens a step, some of them wrong
+    bool async = false;  // drafts stay here and replace placeholders
+  };
+
+  explicit ScriptedModel(KvCacheConfig kv) : ScriptedModel(std::move(kv), Options{}) {}
+  ScriptedModel(KvCacheConfig kv, Options options) : kv_(std::move(kv)), options_(options) {}
+
+  // An error for a sequence when it samples at a position.
+  std::function<std::optional<base::Error>(RequestId, int64_t position)> error = {};
+
+  ModelRunnerOutput RunStep(const SchedulerOutput& step) {
+    Update(step);
+    ModelRunnerOutput output;
+    // A layer writes the whole batch's keys before any of it attends: sequences may share blocks of this very step.
+    std::vector<Chunk> chunks;
+    for (const ScheduledTokens& scheduled : step.scheduled) chunks.push_back(Write(scheduled));
+    for (size_t i = 0; i < chunks.size(); ++i) output.sequences.push_back(Sample(step.scheduled[i], chunks[i]));
+    if (options_.num_drafts > 0) Draft(step, output);
+    return output;
+  }
+
+  size_t num_sequences() const { return sequences_.size(); }
+
+ private:
+  struct Sequence {
+    std::vector<int32_t> tokens = {};     // known ones
+    std::vector<uint64_t> prefixes = {};  // of the known ones, then of drafts being verified
+    int64_t num_computed = 0;
+    BlockIds blocks = {};
+    std::vector<int32_t> drafts = {};
+  };
+  struct Chunk {
+    int64_t begin = 0, end = 0;
+    std::vector<int32_t> drafts = {};
+  };
+
+  void Update(const SchedulerOutput& step) {
+    for (const RequestId id : step.finished) sequences_.erase(id);
+    for (const NewRequestData& request : step.new_requests) {
+      CHECK(request.resumed == (sequences_.count(request.id) > 0), "request ", request.id);
+      sequences_[request.id] = {
+          .tokens = request.token_ids, .num_computed = request.num_computed_tokens, .blocks = request.block_ids};
+    }
+    for (const CachedRequestData& request : step.cached_requests) {
+      Sequence& sequence = sequences_.at(request.id);
+      sequence.num_computed = request.num_computed_tokens;
+      for (size_t g = 0; g < kv_.groups.size(); ++g) {
+        std::vector<int32_t>& table = sequence.blocks[g];
+        table.insert(table.end(), request.new_block_ids[g].begin(), request.new_block_ids[g].end());
+        std::fill_n(table.begin(), request.num_null_blocks[g], 0);
+      }
+    }
+    int64_t total = 0;
+    for (const ScheduledTokens& scheduled : step.scheduled) total += scheduled.num_tokens;
+    CHECK(total == step.total_tokens, total, " tokens, ", step.total_tokens, " announced");
+  }
+
+  Chunk Write(const ScheduledTokens& scheduled) {
+    Sequence& sequence = sequences_.at(scheduled.id);
+    Chunk chunk{.drafts = scheduled.spec_token_ids};
+    // With asynchronous scheduling the scheduler's count includes drafts that were rejected meanwhile.
+    chunk.begin = std::min(sequence.num_computed, static_cast<int64_t>(sequence.tokens.size()) - 1);
+    chunk.end = chunk.begin + scheduled.num_tokens;
+    for (size_t i = 0; i < chunk.drafts.size(); ++i) {
+      if (chunk.drafts[i] < 0) chunk.drafts[i] = i < sequence.drafts.size() ? sequence.drafts[i] : 0;
+    }
+    const int64_t known = static_cast<int64_t>(sequence.tokens.size());
+    CHECK(chunk.end <= known + static_cast<int64_t>(chunk.drafts.size()), "tokens up to ", chunk.end, " of ", known);
+    CHECK(scheduled.samples == (chunk.end == known + static_cast<int64_t>(chunk.drafts.size())), "request ",
+          scheduled.id);
+    sequence.prefixes.clear();
+    uint64_t prefix = 0;
+    for (int64_t p = 0; p < chunk.end; ++p) {
+      prefix = MixPrefix(
+          prefix, p < known ? sequence.tokens[static_cast<size_t>(p)] : chunk.drafts[static_cast<size_t>(p - known)]);
+      sequence.prefixes.push_back(prefix);
+      if (p < chunk.begin) continue;
+      for (size_t g = 0; g < kv_.groups.size(); ++g) {
+        CHECK(SlotBlock(sequence, g, p) != 0, "position ", p, " is written to the null block");
+        Slot(sequence, g, p) = prefix;
+      }
+    }
+    return chunk;
+  }
+
+  SequenceOutput Sample(const ScheduledTokens& scheduled, const Chunk& chunk) {
+    Sequence& sequence = sequences_.at(scheduled.id);
+    SequenceOutput output{.id = scheduled.id};
+    for (size_t g = 0; g < kv_.groups.size(); ++g) {
+      const int window = kv_.groups[g].spec.window;
+      const int64_t first = window == 0 ? 0 : std::max<int64_t>(0, chunk.begin - window + 1);
+      for (int64_t p = first; p < chunk.end; ++p) {
+        CHECK(Slot(sequence, g, p) == sequence.prefixes[static_cast<size_t>(p)], "request ", scheduled.id,
+              " reads position ", p, " of group ", g, " in block ", SlotBlock(sequence, g, p),
+              ", which holds something else");
+      }
+    }
+    if (!scheduled.samples) return output;
+    const int64_t known = static_cast<int64_t>(sequence.tokens.size());
+    if (error) output.error = error(scheduled.id, known);
+    if (output.error) {
+      sequence.tokens.push_back(0);
+      return output;
+    }
+    for (int64_t p = known - 1; p < chunk.end; ++p) {
+      output.token_ids.push_back(ScriptedToken(sequence.prefixes[static_cast<size_t>(p)]));
+      const int64_t draft = p - known + 1;
+      if (draft >= static_cast<int64_t>(chunk.drafts.size()) ||
+          chunk.drafts[static_cast<size_t>(draft)] != output.token_ids.back()) {
+        break;
+      }
+    }
+    sequence.tokens.insert(sequence.tokens.end(), output.token_ids.begin(), output.token_ids.end());
+    return output;
+  }
+
+  void Draft(const SchedulerOutput& step, ModelRunnerOutput& output) {
+    for (size_t i = 0; i < step.scheduled.size(); ++i) {
+      Sequence& sequence = sequences_.at(step.scheduled[i].id);
+      std::vector<int32_t> drafts = ScriptedOutputs(sequence.tokens, options_.num_drafts);
+      // Every third position is wrong, so that all acceptance counts occur.
+      for (size_t d = 0; d < drafts.size(); ++d) {
+        if ((sequence.tokens.size() + d) % 3 == 0) drafts[d] = (drafts[d] + 1) % kScriptedVocab;
+      }
+      sequence.drafts = drafts;
+      if (!options_.async) output.draft_token_ids.push_back(std::move(drafts));
+    }
+  }
+
+  int32_t SlotBlock(const Sequence& sequence, size_t group, int64_t position) const {
+    const size_t index = static_cast<size_t>(position / kv_.groups[group].spec.block_size);
+    CHECK(index < sequence.blocks[group].size(), "position ", position, " has no block");
+    return sequence.blocks[group][index];
+  }
+
+  uint64_t& Slot(const Sequence& sequence, size_t group, int64_t position) {
+    const int block_size = kv_.groups[group].spec.block_size;
+    return slots_[{SlotBlock(sequence, group, position), static_cast<int>(position % block_size)}];
+  }
+
+  struct SlotHash {
+    size_t operator()(const std::pair<int32_t, int>& slot) const {
+      return static_cast<size_t>(slot.first) * 1000003u + static_cast<size_t>(slot.second);
+    }
+  };
+
+  KvCacheConfig kv_;
+  Options options_;
+  std::unordered_map<RequestId, Sequence> sequences_;
+  // Groups alias one pool: a slot is a block and an offset, whichever group holds it.
+  std::unordered_map<std::pair<int32_t, int>, uint64_t, SlotHash> slots_;
+};
+
+// The same behind the runner's interface, on a thread of its own.
+class ScriptedRunner : public ModelRunner {
+ public:
+  explicit ScriptedRunner(KvCacheConfig kv) : ScriptedRunner(std::move(kv), ScriptedModel::Options{}) {}
+  ScriptedRunner(KvCacheConfig kv, ScriptedModel::Options options)
+      : model(std::move(kv), options), thread_([this] { Run(); }) {}
+  ~ScriptedRunner() override {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+      closed_ = false;
+    }
+    wake_.notify_all();
+    thread_.join();
+  }
+
+  ScriptedModel model;                                           // set up before the first step
+  std::function<void(const SchedulerOutput&)> before_step = {};  // on the runner's thread; may throw
+
+  std::future<ModelRunnerOutput> ExecuteModel(SchedulerOutput step) override {
+    std::promise<ModelRunnerOutput> promise;
+    std::future<ModelRunnerOutput> future = promise.get_future();
+    {
+      const std::lock_guard lock(mutex_);
+      CHECK(++in_flight_ <= 2, in_flight_, " steps in flight");
+      max_in_flight_ = std::max(max_in_flight_, in_flight_);
+      jobs_.push_back({std::move(step), std::move(promise)});
+    }
+    wake_.notify_all();
+    return future;
+  }
+
+  // Holds steps back, or lets them go.
+  void Close(bool closed) {
+    {
+      const std::lock_guard lock(mutex_);
+      closed_ = closed;
+    }
+    wake_.notify_all();
+  }
+  int max_in_flight() const {
+    const std::lock_guard lock(mutex_);
+    return max_in_flight_;
+  }
+  int64_t num_steps() const {
+    const std::lock_guard lock(mutex_);
+    return num_steps_;
+  }
+  int in_flight() const {
+    const std::lock_guard lock(mutex_);
+    return in_flight_;
+  }
+
+ private:
+  struct Job {
+    SchedulerOutput step;
+    std::promise<ModelRunnerOutput> promise;
+  };
+
+  void Run() {
+    for (;;) {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [this] { return !closed_ && (stop_ || !jobs_.empty()); });
+      if (jobs_.empty()) return;
+      Job job = std::move(jobs_.front());
+      jobs_.pop_front();
+      lock.unlock();
+      std::optional<ModelRunnerOutput> output;
+      std::exception_ptr failure;
+      try {
+        if (before_step) before_step(job.step);
+        output = model.RunStep(job.step);
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      {
+        const std::lock_guard count(mutex_);
+        --in_flight_;
+        ++num_steps_;
+      }
+      if (failure) {
+        job.promise.set_exception(failure);
+      } else {
+        job.promise.set_value(*std::move(output));
+      }
+    }
+  }
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Job> jobs_;
+  bool stop_ = false, closed_ = false;
+  int in_flight_ = 0, max_in_flight_ = 0;
+  int64_t num_steps_ = 0;
+  std::thread thread_;
+};
+
+// A pool of `num_blocks` blocks of 16 tokens. Each window makes a group; 0 is full attention.
+inline KvCacheConfig TestKvConfig(int64_t num_blocks, const std::vector<int>& windows = {0}) {
+  KvCacheConfig config{.num_blocks = num_blocks, .layer_slots = 1};
+  for (size_t i = 0; i < windows.size(); ++i) {
+    const bool sliding = windows[i] > 0;
+    config.groups.push_back({.spec = {.kind = sliding ? KvCacheKind::kSlidingWindow : KvCacheKind::kFullAttention,
+                                      .block_size = 16,
+                                      .kv_heads = 1,
+                                      .head_dim = 16,
+                                      .window = windows[i]},
+                             .layers = {static_cast<int>(i)}});
+  }
+  return config;
+}
+
+}  // namespace vllm

@@ -4,21 +4,52 @@
 
 namespace {
 
-// Adds weights [0, count) of the row at `block`, a multiple of 32 and of the format's unit, times x to acc[m].
-template <class Format, int kRows>
-VT_INLINE void AddProducts(const unsigned char* block, const float* x, int64_t x_stride, int64_t count,
-                           VF (&acc)[kRows]) {
+// Adds weights [0, count) of each row at rows[c], a multiple of 32 and of the format's block, times x to acc[c][m].
+//
+// The rows of a tile are several short streams, which hardware prefetchers follow badly: each block asks for the same
+// place of the next tile, `ahead` bytes on.
+template <class Format, int kColumns, int kRows>
+VT_INLINE void AddProducts(const unsigned char* const (&rows)[kColumns], const float* x, int64_t x_stride,
+                           int64_t count, int64_t ahead, VF (&acc)[kColumns][kRows]) {
   constexpr int kUnits = Format::kBlock / Format::kUnit, kVectors = Format::kUnit / kWidth;
-  for (int64_t k = 0; k < count; k += Format::kBlock, block += Format::kBytes, x += Format::kBlock) {
-    const Format state(block);
-    for (int u = 0; u < kUnits; ++u) {
-      VF weights[kVectors];
-      state.Unit(u, weights);
+  // Loading x once for all columns pays where the weights of all of them fit the registers.
+  constexpr bool kShareX = kColumns * (kRows + kVectors) <= kFreeRegisters;
+  static_assert(1024 / Format::kBlock * Format::kScales <= kMaxScales, "SumBlock is at most 1024");
+  alignas(64) float scales[kColumns][Format::kScales == 0 ? 1 : kMaxScales];
+  const int blocks = static_cast<int>(count / Format::kBlock);
+  if constexpr (Format::kScales > 0) {
+    for (int c = 0; c < kColumns; ++c) Format::Prepare(rows[c], blocks, scales[c]);
+  }
+  for (int b = 0; b < blocks; ++b) {
+#pragma GCC unroll 4
+    for (int c = 0; c < kColumns; ++c) {
+#pragma GCC unroll 4
+      for (int line = 0; line < (Format::kBytes + 63) / 64; ++line) {
+        _mm_prefetch(reinterpret_cast<const char*>(rows[c] + b * Format::kBytes + line * 64 + ahead), _MM_HINT_T1);
+      }
+    }
+    for (int u = 0; u < kUnits; ++u, x += Format::kUnit) {
+      VF weights[kShareX ? kColumns : 1][kVectors];
+#pragma GCC unroll 4
+      for (int c = 0; c < kColumns; ++c) {
+        VF(&own)[kVectors] = weights[kShareX ? c : 0];
+        Format::Unit(rows[c] + b * Format::kBytes, scales[c] + b * Format::kScales, u, own);
+        if constexpr (kShareX) continue;
 #pragma GCC unroll 16
-      for (int i = 0; i < kVectors; ++i) {
+        for (int i = 0; i < kVectors; ++i) {
 #pragma GCC unroll 8
-        for (int m = 0; m < kRows; ++m) {
-          acc[m] = Fma(weights[i], LoadF32(x + m * x_stride + u * Format::kUnit + i * kWidth), acc[m]);
+          for (int m = 0; m < kRows; ++m) acc[c][m] = Fma(own[i], LoadF32(x + m * x_stride + i * kWidth), acc[c][m]);
+        }
+      }
+      if constexpr (kShareX) {
+#pragma GCC unroll 16
+        for (int i = 0; i < kVectors; ++i) {
+#pragma GCC unroll 8
+          for (int m = 0; m < kRows; ++m) {
+            const VF value = LoadF32(x + m * x_stride + i * kWidth);
+#pragma GCC unroll 4
+            for (int c = 0; c < kColumns; ++c) acc[c][m] = Fma(weights[c][i], value, acc[c][m]);
+          }
         }
       }
     }
@@ -26,38 +57,56 @@ VT_INLINE void AddProducts(const unsigned char* block, const float* x, int64_t x
 }
 
 // The float formats' last k % 32 weights, padded with zeros.
-template <class Format, int kRows>
-VT_INLINE void AddTail(const unsigned char* block, const float* x, int64_t x_stride, int64_t count, VF (&acc)[kRows]) {
+template <class Format, int kColumns, int kRows>
+VT_INLINE void AddTail(const unsigned char* const (&rows)[kColumns], const float* x, int64_t x_stride, int64_t count,
+                       VF (&acc)[kColumns][kRows]) {
   if constexpr (Format::kBlock == 32) {
-    alignas(64) unsigned char padded[Format::kBytes] = {};
-    std::memcpy(padded, block, static_cast<size_t>(count * (Format::kBytes / 32)));
-    AddProducts<Format, kRows>(padded, x, x_stride, 32, acc);
+    alignas(64) unsigned char padded[kColumns][Format::kBytes] = {};
+    const unsigned char* padded_rows[kColumns];
+    for (int c = 0; c < kColumns; ++c) {
+      std::memcpy(padded[c], rows[c], static_cast<size_t>(count * (Format::kBytes / 32)));
+      padded_rows[c] = padded[c];
+    }
+    AddProducts<Format, kColumns, kRows>(padded_rows, x, x_stride, 32, 0, acc);
+  }
+}
+
+// Sums of kColumns columns from `column` on, of which `count` exist, over k in [begin, end).
+template <class Format, int kColumns, int kRows>
+VT_INLINE void FewRowsTile(const LinearPart& part, int64_t column, int count, int64_t begin, int64_t end) {
+  const int64_t whole = part.k / 32 * 32;
+  const bool last = end >= part.k;
+  const unsigned char* rows[kColumns];
+  VF acc[kColumns][kRows];
+#pragma GCC unroll 4
+  for (int c = 0; c < kColumns; ++c) {
+    rows[c] = At<Format>(part.weight + (column + (c < count ? c : 0)) * part.row_bytes, begin);
+#pragma GCC unroll 8
+    for (int m = 0; m < kRows; ++m) acc[c][m] = Zero();
+  }
+  AddProducts<Format, kColumns, kRows>(rows, part.x + begin, part.x_stride, (last ? whole : end) - begin,
+                                       kColumns * part.row_bytes, acc);
+  if (last && whole < part.k) {
+    for (int c = 0; c < kColumns; ++c) rows[c] = At<Format>(rows[c], whole - begin);
+    AddTail<Format, kColumns, kRows>(rows, part.x + whole, part.x_stride, part.k - whole, acc);
+  }
+#pragma GCC unroll 8
+  for (int m = 0; m < kRows; ++m) {
+    VF sums[4];
+#pragma GCC unroll 4
+    for (int c = 0; c < 4; ++c) sums[c] = acc[c < kColumns ? c : 0][m];
+    Finish(part, m, column, count, Reduce4(sums[0], sums[1], sums[2], sums[3]), begin == 0, last);
   }
 }
 
 template <class Format, int kRows>
 void FewRows(const LinearPart& part) {
-  const int64_t whole = part.k / 32 * 32, step = vt::SumBlock(part.k);
-  for (int64_t column = 0; column < part.columns; column += kTileColumns) {
-    const int count = static_cast<int>(part.columns - column < kTileColumns ? part.columns - column : kTileColumns);
+  constexpr int kColumns = FewRowColumns(kRows);
+  const int64_t step = vt::SumBlock(part.k);
+  for (int64_t column = 0; column < part.columns; column += kColumns) {
+    const int count = static_cast<int>(part.columns - column < kColumns ? part.columns - column : kColumns);
     for (int64_t k = 0; k < part.k; k += step) {
-      const bool last = k + step >= part.k;
-      const int64_t end = last ? whole : k + step;
-      VF acc[kTileColumns][kRows];
-#pragma GCC unroll 4
-      for (int c = 0; c < kTileColumns; ++c) {
-#pragma GCC unroll 8
-        for (int m = 0; m < kRows; ++m) acc[c][m] = Zero();
-        const unsigned char* row = part.weight + (column + (c < count ? c : 0)) * part.row_bytes;
-        AddProducts<Format, kRows>(At<Format>(row, k), part.x + k, part.x_stride, end - k, acc[c]);
-        if (last && whole < part.k) {
-          AddTail<Format, kRows>(At<Format>(row, whole), part.x + whole, part.x_stride, part.k - whole, acc[c]);
-        }
-      }
-#pragma GCC unroll 8
-      for (int m = 0; m < kRows; ++m) {
-        Finish(part, m, column, count, Reduce4(acc[0][m], acc[1][m], acc[2][m], acc[3][m]), k == 0, last);
-      }
+      FewRowsTile<Format, kColumns, kRows>(part, column, count, k, k + step < part.k ? k + step : part.k);
     }
   }
 }

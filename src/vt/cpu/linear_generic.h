@@ -13,13 +13,20 @@ constexpr int kTileColumns = 4;
 // Writes the four sums of one row of x; the first block of k stores, later ones add, the last adds the bias.
 VT_INLINE void Finish(const LinearPart& part, int64_t row, int64_t column, int count, __m128 sums, bool first,
                       bool last) {
+  float* y = part.y + row * part.y_stride + column;
+  const float* bias = last && part.bias != nullptr ? part.bias + column : nullptr;
+  if (count == 4) {
+    if (!first) sums = _mm_add_ps(_mm_loadu_ps(y), sums);
+    if (bias != nullptr) sums = _mm_add_ps(sums, _mm_loadu_ps(bias));
+    _mm_storeu_ps(y, sums);
+    return;
+  }
   alignas(16) float values[4];
   _mm_store_ps(values, sums);
-  float* y = part.y + row * part.y_stride + column;
+#pragma GCC unroll 1
   for (int i = 0; i < count; ++i) {
-    float value = first ? values[i] : y[i] + values[i];
-    if (last && part.bias != nullptr) value += part.bias[column + i];
-    y[i] = value;
+    const float value = first ? values[i] : y[i] + values[i];
+    y[i] = bias != nullptr ? value + bias[i] : value;
   }
 }
 
@@ -33,10 +40,11 @@ template <class Format, class Store>
 VT_INLINE void UnpackPadded(const unsigned char* row, int64_t k, Store&& store) {
   constexpr int kUnits = Format::kBlock / Format::kUnit, kVectors = Format::kUnit / kWidth;
   const auto block = [&](const unsigned char* bytes, int64_t at) __attribute__((always_inline)) {
-    const Format state(bytes);
+    alignas(64) float scales[Format::kScales + 1];
+    Format::Prepare(bytes, 1, scales);
     for (int u = 0; u < kUnits; ++u) {
       VF weights[kVectors];
-      state.Unit(u, weights);
+      Format::Unit(bytes, scales, u, weights);
       store(at + u * Format::kUnit, weights);
     }
   };

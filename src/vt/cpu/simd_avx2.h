@@ -13,6 +13,11 @@ using VF = __m256;
 constexpr int kWidth = 8;
 // Tile of the GEMM: 12 sums and one or two x of the 16 registers; weights come from memory.
 constexpr int kTileRows = 3;
+// Columns that the few-row kernels sum at once: enough independent sums to hide the latency of a multiply-add, few
+// enough to stay in registers.
+constexpr int FewRowColumns(int rows) { return rows <= 2 ? 4 : rows <= 4 ? 2 : 1; }
+// Vectors of sums and weights that fit beside temporaries.
+constexpr int kFreeRegisters = 13;
 
 VT_INLINE VF Zero() { return _mm256_setzero_ps(); }
 VT_INLINE VF Splat(float v) { return _mm256_set1_ps(v); }
@@ -40,6 +45,11 @@ struct NibbleTable {
   VF scale, offset;
 };
 VT_INLINE NibbleTable MakeTable(VF scale, VF offset) { return {scale, offset}; }
+// scale * (q - kCenter): exact for scales that were F16.
+template <int kCenter>
+VT_INLINE NibbleTable MakeCenteredTable(VF scale) {
+  return {scale, Mul(scale, Splat(-kCenter))};
+}
 
 struct Bytes16 {
   __m128i bytes;
@@ -67,9 +77,9 @@ VT_INLINE VF AddWhere8(uint32_t bits, VF step, VF v) {
       _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(static_cast<int>(bits)), lane_bit), lane_bit);
   return _mm256_add_ps(v, _mm256_and_ps(_mm256_castsi256_ps(set), step));
 }
-VT_INLINE void AddWhere(uint32_t bits, VF step, VF (&v)[2]) {
-  v[0] = AddWhere8(bits & 255, step, v[0]);
-  v[1] = AddWhere8(bits >> 8 & 255, step, v[1]);
+VT_INLINE void AddWhere(uint32_t bits, VF step, VF (&v)[4]) {
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) v[i] = AddWhere8(bits >> (8 * i) & 255, step, v[i]);
 }
 
 VT_INLINE __m128 Reduce4(VF a, VF b, VF c, VF d) {

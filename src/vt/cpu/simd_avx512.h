@@ -14,6 +14,11 @@ using VF = __m512;
 constexpr int kWidth = 16;
 // Tile of the GEMM: 24 sums, 4 weights and one x of the 32 registers.
 constexpr int kTileRows = 6;
+// Columns that the few-row kernels sum at once: enough independent sums to hide the latency of a multiply-add, few
+// enough to stay in registers.
+constexpr int FewRowColumns(int rows) { return rows <= 4 ? 4 : 2; }
+// Vectors of sums and weights that fit beside temporaries.
+constexpr int kFreeRegisters = 26;
 
 VT_INLINE VF Zero() { return _mm512_setzero_ps(); }
 VT_INLINE VF Splat(float v) { return _mm512_set1_ps(v); }
@@ -45,6 +50,11 @@ struct NibbleTable {
   VF values;
 };
 VT_INLINE NibbleTable MakeTable(VF scale, VF offset) { return {Fma(scale, Iota(), offset)}; }
+// scale * (q - kCenter): exact for scales that were F16.
+template <int kCenter>
+VT_INLINE NibbleTable MakeCenteredTable(VF scale) {
+  return {Mul(scale, _mm512_sub_ps(Iota(), Splat(kCenter)))};
+}
 
 // 16 bytes, one in each lane.
 struct Bytes16 {
@@ -58,9 +68,10 @@ VT_INLINE void HighNibbles(Bytes16 b, NibbleTable t, VF (&out)[1]) {
   out[0] = _mm512_permutexvar_ps(_mm512_srli_epi32(b.wide, 4), t.values);
 }
 
-// Adds `step` to the lanes whose bit is set, starting at bit 0.
-VT_INLINE void AddWhere(uint32_t bits, VF step, VF (&v)[1]) {
+// Adds `step` to the elements whose bit is set.
+VT_INLINE void AddWhere(uint32_t bits, VF step, VF (&v)[2]) {
   v[0] = _mm512_mask_add_ps(v[0], static_cast<__mmask16>(bits), v[0], step);
+  v[1] = _mm512_mask_add_ps(v[1], static_cast<__mmask16>(bits >> 16), v[1], step);
 }
 
 // Signed bytes of a 128-bit register.

@@ -9,6 +9,7 @@
 #include "app/commands.h"
 #include "app/environment.h"
 #include "app/help.h"
+#include "app/support.h"
 #include "base/strings.h"
 #include "vt/cpu/isa.h"
 #include "vt/ops.h"
@@ -58,7 +59,7 @@ void PrintProviderStats() {
 
 int Run(const std::vector<std::string>& words) {
   if (words.size() == 2 && words[0] == "--markdown") {  // for tools/tables.py
-    std::fputs(MarkdownTable(words[1]).c_str(), stdout);
+    std::fputs((words[1] == "support" ? SupportTable() : MarkdownTable(words[1])).c_str(), stdout);
     return 0;
   }
   const CommandLine line = ParseCommandLine(words, ReadEnvironment());

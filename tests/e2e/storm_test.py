@@ -80,7 +80,7 @@ def test_sixty_four_streams_with_resets_and_half_closes_leave_nothing(vllm, mode
             time.sleep(0.1)
         print(f"storm: {counts}, RssAnon {half_way} → {anonymous_kb(pid)} kB")
         assert not errors, errors[:3]
-        assert counts["reset"] >= 10 * SECONDS and counts["half"] >= 2.5 * SECONDS, counts
+        assert counts["reset"] >= SECONDS * 200 / 120 and counts["half"] >= SECONDS * 50 / 120, counts
         # Growth is judged over long runs only: within the first seconds buffers still reach their sizes.
         if SECONDS >= 120:
             assert anonymous_kb(pid) - half_way <= 2048

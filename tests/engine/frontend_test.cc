@@ -77,55 +77,58 @@ class ScriptRunner final : public ModelRunner {
   bool held_ = false, fails_ = false;
 };
 
-// What a request's callback has been given so far.
+// What a request's callback has been given so far. Shared with the callback, which may outlive the test's last look.
 class Client {
  public:
   OutputCallback Callback() {
-    return [this](RequestOutput output) {
-      const std::lock_guard lock(mutex_);
+    return [state = state_](RequestOutput output) {
+      const std::lock_guard lock(state->mutex);
       for (ChoiceOutput& choice : output.choices) {
-        text_[choice.index] += choice.text;
-        num_tokens_ += choice.token_ids.size();
-        if (choice.finish) finish_[choice.index] = choice;
+        state->text[choice.index] += choice.text;
+        state->num_tokens += choice.token_ids.size();
+        if (choice.finish) state->finish[choice.index] = choice;
       }
-      if (output.error) error_ = output.error;
-      finished_ |= output.finished;
-      changed_.notify_all();
+      if (output.error) state->error = output.error;
+      state->finished |= output.finished;
+      state->changed.notify_all();
     };
   }
   bool WaitFinished() {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, kHang, [this] { return finished_; });
-  }
-  bool WaitTokens(size_t count) {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, kHang, [&] { return num_tokens_ >= count; });
+    return Wait([this] { return state_->finished; });
   }
   std::string text(int index = 0) {
-    const std::lock_guard lock(mutex_);
-    return text_[index];
+    const std::lock_guard lock(state_->mutex);
+    return state_->text[index];
   }
   ChoiceOutput finish(int index = 0) {
-    const std::lock_guard lock(mutex_);
-    return finish_.at(index);
+    const std::lock_guard lock(state_->mutex);
+    return state_->finish.at(index);
   }
   std::optional<base::Error> error() {
-    const std::lock_guard lock(mutex_);
-    return error_;
+    const std::lock_guard lock(state_->mutex);
+    return state_->error;
   }
   size_t num_tokens() {
-    const std::lock_guard lock(mutex_);
-    return num_tokens_;
+    const std::lock_guard lock(state_->mutex);
+    return state_->num_tokens;
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<int, std::string> text_;
-  std::map<int, ChoiceOutput> finish_;
-  std::optional<base::Error> error_;
-  size_t num_tokens_ = 0;
-  bool finished_ = false;
+  struct State {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::map<int, std::string> text;
+    std::map<int, ChoiceOutput> finish;
+    std::optional<base::Error> error;
+    size_t num_tokens = 0;
+    bool finished = false;
+  };
+  template <class Condition>
+  bool Wait(Condition condition) {
+    std::unique_lock lock(state_->mutex);
+    return state_->changed.wait_for(lock, kHang, condition);
+  }
+  std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
 struct EngineSetup {

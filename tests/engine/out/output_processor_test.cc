@@ -19,33 +19,43 @@ constexpr auto kHang = seconds(60);
 // A processor whose core is the test.
 class OutputProcessorTest : public ::testing::Test {
  protected:
-  // Collects what one request's callback gets.
+  // Collects what one request's callback gets; shared with the callback, which may outlive the test's last look.
   struct Client {
-    std::mutex mutex;
-    std::condition_variable changed;
-    std::vector<RequestOutput> outputs;
-    bool finished = false;
+    struct State {
+      std::mutex mutex;
+      std::condition_variable changed;
+      std::vector<RequestOutput> outputs;
+      bool finished = false;
+    };
+    std::shared_ptr<State> state = std::make_shared<State>();
 
     OutputCallback Callback() {
-      return [this](RequestOutput output) {
-        const std::lock_guard lock(mutex);
-        finished |= output.finished;
-        outputs.push_back(std::move(output));
-        changed.notify_all();
+      return [state = state](RequestOutput output) {
+        const std::lock_guard lock(state->mutex);
+        state->finished |= output.finished;
+        state->outputs.push_back(std::move(output));
+        state->changed.notify_all();
       };
     }
     bool WaitFinished() {
-      std::unique_lock lock(mutex);
-      return changed.wait_for(lock, kHang, [this] { return finished; });
+      std::unique_lock lock(state->mutex);
+      return state->changed.wait_for(lock, kHang, [this] { return state->finished; });
     }
     bool WaitCount(size_t count) {
-      std::unique_lock lock(mutex);
-      return changed.wait_for(lock, kHang, [&] { return outputs.size() >= count; });
+      std::unique_lock lock(state->mutex);
+      return state->changed.wait_for(lock, kHang, [&] { return state->outputs.size() >= count; });
+    }
+    bool finished() {
+      const std::lock_guard lock(state->mutex);
+      return state->finished;
+    }
+    std::vector<RequestOutput> outputs() {
+      const std::lock_guard lock(state->mutex);
+      return state->outputs;
     }
     std::string Text(int index = 0) {
-      const std::lock_guard lock(mutex);
       std::string text;
-      for (const RequestOutput& output : outputs) {
+      for (const RequestOutput& output : outputs()) {
         for (const ChoiceOutput& choice : output.choices) {
           if (choice.index == index) text += choice.text;
         }
@@ -99,9 +109,9 @@ TEST_F(OutputProcessorTest, DeliversTextTokensAndTheEnd) {
   Push(Report(10, {"two "}, FinishReason::kLength));
   ASSERT_TRUE(client.WaitFinished());
   EXPECT_EQ(client.Text(), "one two ");
-  EXPECT_TRUE(client.outputs[0].first);
-  EXPECT_EQ(client.outputs[0].cached_tokens, 2);
-  EXPECT_EQ(client.outputs.back().choices[0].finish, FinishReason::kLength);
+  EXPECT_TRUE(client.outputs()[0].first);
+  EXPECT_EQ(client.outputs()[0].cached_tokens, 2);
+  EXPECT_EQ(client.outputs().back().choices[0].finish, FinishReason::kLength);
   EXPECT_TRUE(aborted().empty());
   EXPECT_TRUE(processor_.WaitUntilEmpty(60'000));
 }
@@ -116,7 +126,7 @@ TEST_F(OutputProcessorTest, AStopStringEndsTheSequenceInTheCore) {
   Push(std::move(output));
   Push(Report(10, {"after"}));
   ASSERT_TRUE(client.WaitFinished());
-  const ChoiceOutput& choice = client.outputs.back().choices[0];
+  const ChoiceOutput choice = client.outputs().back().choices[0];
   EXPECT_EQ(client.Text(), "alpha ");
   EXPECT_EQ(choice.finish, FinishReason::kStop);
   EXPECT_EQ(std::get<std::string>(choice.stop_reason), "STOP!");
@@ -133,7 +143,7 @@ TEST_F(OutputProcessorTest, AStopStringInTheLastStepNeedsNoAbort) {
   Add(1, {10}, client.Callback(), params);
   Push(Report(10, {"one ", "two "}, FinishReason::kLength));
   ASSERT_TRUE(client.WaitFinished());
-  EXPECT_EQ(client.outputs.back().choices[0].finish, FinishReason::kStop);
+  EXPECT_EQ(client.outputs().back().choices[0].finish, FinishReason::kStop);
   EXPECT_TRUE(processor_.WaitUntilEmpty(60'000));
   EXPECT_TRUE(aborted().empty());
 }
@@ -145,10 +155,10 @@ TEST_F(OutputProcessorTest, ChoicesOfOneStepGoOutTogether) {
   ASSERT_TRUE(client.WaitCount(1));
   processor_.Push({Report(10, {"one "}, FinishReason::kStop), Report(11, {"two "})});
   ASSERT_TRUE(client.WaitCount(2));
-  EXPECT_FALSE(client.finished);
+  EXPECT_FALSE(client.finished());
   Push(Report(11, {}, FinishReason::kAbort));
   ASSERT_TRUE(client.WaitFinished());
-  EXPECT_EQ(client.outputs[0].choices.size(), 2u);
+  EXPECT_EQ(client.outputs()[0].choices.size(), 2u);
   EXPECT_EQ(client.Text(0), "one ");
   EXPECT_EQ(client.Text(1), "two two ");
 }
@@ -248,7 +258,7 @@ TEST_F(OutputProcessorTest, AnErrorEndsTheRequestWithItsSiblings) {
   failed.error = base::MakeError(base::ErrorCode::kOutOfMemory, "no block is left");
   Push(std::move(failed));
   ASSERT_TRUE(client.WaitFinished());
-  EXPECT_EQ(client.outputs.back().error->message, "no block is left");
+  EXPECT_EQ(client.outputs().back().error->message, "no block is left");
   EXPECT_TRUE(processor_.WaitUntilEmpty(60'000));
   EXPECT_EQ(aborted(), (std::vector<RequestId>{10, 12}));
   EXPECT_TRUE(Exposes("vllm:request_success_total{engine=\"0\",finished_reason=\"error\",model_name=\"m\"} 3.0"));
@@ -273,9 +283,9 @@ TEST_F(OutputProcessorTest, PromptLogprobsComeOnceWithTheFirstOutput) {
   ASSERT_TRUE(client.WaitCount(1));
   Push(Report(10, {"two "}, FinishReason::kStop));
   ASSERT_TRUE(client.WaitFinished());
-  ASSERT_EQ(client.outputs[0].prompt_logprobs.size(), 3u);
-  EXPECT_EQ((*client.outputs[0].prompt_logprobs[1])[0].rank, 2);
-  EXPECT_TRUE(client.outputs[1].prompt_logprobs.empty());
+  ASSERT_EQ(client.outputs()[0].prompt_logprobs.size(), 3u);
+  EXPECT_EQ((*client.outputs()[0].prompt_logprobs[1])[0].rank, 2);
+  EXPECT_TRUE(client.outputs()[1].prompt_logprobs.empty());
 }
 
 TEST_F(OutputProcessorTest, CountsRequestsChoicesAndTokensOnce) {

@@ -20,8 +20,8 @@ struct Shown {
 };
 
 // Feeds `ids` in groups that end where bit i of `cuts` is set, until a stop string or the end.
-Shown Feed(const PieceTokenizer& tokenizer, const SamplingParams& params, const std::vector<int32_t>& ids, uint32_t cuts,
-         bool stopped_by_token = false) {
+Shown Feed(const PieceTokenizer& tokenizer, const SamplingParams& params, const std::vector<int32_t>& ids,
+           uint32_t cuts, bool stopped_by_token = false) {
   SequenceText text(*tokenizer, params, std::vector<int32_t>{'x'});
   Shown run;
   for (size_t begin = 0; begin < ids.size() && !run.stop;) {

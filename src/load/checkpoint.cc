@@ -133,7 +133,8 @@ Checkpoint LoadFolder(const std::string& folder) {
 }
 
 bool StartsAsGguf(const std::string& path) {
-  const auto bytes = base::MappedFile::Open(path)->bytes();
+  const auto file = base::MappedFile::Open(path);
+  const auto bytes = file->bytes();
   return bytes.size() >= 4 && std::string_view(reinterpret_cast<const char*>(bytes.data()), 4) == "GGUF";
 }
 

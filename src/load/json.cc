@@ -42,6 +42,11 @@ T Take(simdjson::simdjson_result<T> result, std::string_view what) {
   return value;
 }
 
+void MustBeNull(od::value value) {
+  const std::string_view what = "invalid JSON: a value that starts with n is not null";
+  if (!Take(value.is_null(), what)) Fail(std::string(what));
+}
+
 std::string_view KeyOf(od::field& field) { return Take(field.unescaped_key(), "a key is not a string"); }
 
 // Runs read(root object) over the text; the whole text must be one object.
@@ -96,7 +101,7 @@ class TreeReader {
         out.boolean = Take(value.get_bool(), "invalid boolean");
         return out;
       case od::json_type::null:
-        if (!value.is_null()) Fail("invalid JSON: a value that starts with n is not null");
+        MustBeNull(value);
         return out;
       case od::json_type::number:
         return ReadNumber(value);
@@ -181,14 +186,14 @@ void Skip(od::value value, int depth) {
       Take(value.get_bool(), "invalid JSON: a value is no boolean");
       return;
     case od::json_type::null:
-      if (!value.is_null()) Fail("invalid JSON: a value that starts with n is not null");
+      MustBeNull(value);
       return;
   }
 }
 
 void CheckMetadata(od::value value) {
   if (Take(value.type(), "__metadata__ is not an object") == od::json_type::null) {
-    if (!value.is_null()) Fail("__metadata__ is not an object");
+    MustBeNull(value);
     return;
   }
   for (auto entry : Take(value.get_object(), "__metadata__ is not an object")) {

@@ -2,9 +2,12 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "load/model_path.h"
 #include "vt/device.h"
 #include "vt/numerics.h"
 
@@ -21,7 +24,7 @@ struct EngineConfig {
   std::vector<std::string> served_model_name = {};  // empty: `model`
   std::string chat_template = {};                   // a file or the template itself; empty: the model's own
   std::string generation_config = "auto";           // "auto", "vllm" (none) or a folder
-  std::string hf_home = {};                         // HF cache root
+  HubLocations hub = {};                            // where hub names are looked up
   std::optional<int64_t> max_model_len = {};        // absent: the model's, shrunk to fit the memory
   std::optional<int64_t> seed = {};
   int max_logprobs = 20;                            // -1: no cap
@@ -54,7 +57,10 @@ struct EngineConfig {
   std::string trace_file = {};  // VLLM_TRACE: Chrome trace of steps and phases
 };
 
-// Throws base::Exception naming the option, its value and the remedy.
+// The options that EngineConfigFromOptions reads.
+std::span<const std::string_view> EngineOptionNames();
+
+// Throws base::Exception naming the option, its value and the remedy. Options that it does not read are left alone.
 EngineConfig EngineConfigFromOptions(const base::Options& options);
 
 }  // namespace vllm

@@ -30,7 +30,7 @@ struct EngineInfo {
   std::string device_summary;  // "AMD EPYC, avx512, 2 threads, numerics default"
   std::string attention_backend;
   int64_t max_model_len = 0;
-  bool max_model_len_shrunk = false;
+  std::string context_notice;  // one line when a derived context was shrunk to fit; else empty
   int64_t vocab_size = 0;
   int64_t parameters = 0;
   uint64_t weight_bytes = 0, kv_bytes = 0;

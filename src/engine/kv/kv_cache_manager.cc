@@ -177,9 +177,11 @@ void KvCacheManager::Free(KvSequence& sequence) {
   sequence.groups.clear();
 }
 
-void KvCacheManager::FreeAndForget(KvSequence& sequence) {
-  for (const GroupBlocks& blocks : sequence.groups) {
-    for (const int32_t id : blocks.ids) {
+void KvCacheManager::FreeAndForget(KvSequence& sequence, int64_t num_trusted_tokens) {
+  for (size_t g = 0; g < sequence.groups.size(); ++g) {
+    const std::vector<int32_t>& ids = sequence.groups[g].ids;
+    for (int64_t i = num_trusted_tokens / groups_[g].block_size(); i < Size(ids); ++i) {
+      const int32_t id = ids[static_cast<size_t>(i)];
       // A block that others hold was computed by others.
       if (id != kNullBlock && pool_.ref_count(id) == 1) pool_.Evict(id);
     }

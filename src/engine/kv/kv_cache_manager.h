@@ -73,8 +73,9 @@ class KvCacheManager {
   void CacheBlocks(KvSequence& sequence, int64_t num_prompt_tokens, int64_t num_tokens);
   // Gives everything back; hashes of the sequence stay.
   void Free(KvSequence& sequence);
-  // As Free, but nothing of it can be found again: its contents are not to be trusted.
-  void FreeAndForget(KvSequence& sequence);
+  // As Free, but blocks that reach beyond the first `num_trusted_tokens` cannot be found again: what they hold
+  // is wrong, or was never computed.
+  void FreeAndForget(KvSequence& sequence, int64_t num_trusted_tokens);
 
   bool ResetPrefixCache() { return pool_.ResetPrefixCache(); }
 

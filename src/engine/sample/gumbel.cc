@@ -97,7 +97,20 @@ int32_t GumbelArgmax(std::span<const Candidate> candidates, const NoiseKey& key)
   const uint32_t prefix = Prefix(key);
   if (candidates.empty()) return -1;
   Best best = {candidates.front().value};
-  for (const Candidate& candidate : candidates) best.Offer(candidate.value, candidate.id, prefix);
+  size_t i = 0;
+  const Uints shared = FillU(prefix);
+  for (; i + kLanes <= candidates.size(); i += kLanes) {
+    const Candidate* c = &candidates[i];
+    const Uints ids = {static_cast<uint32_t>(c[0].id), static_cast<uint32_t>(c[1].id), static_cast<uint32_t>(c[2].id),
+                       static_cast<uint32_t>(c[3].id)};
+    const Floats values = Floats{c[0].value, c[1].value, c[2].value, c[3].value} - candidates.front().value;
+    const Floats bound = values + NoiseBound(Finish<Uints>(Mix<Uints>(shared, ids)));
+    const float must_reach = std::nextafterf(static_cast<float>(best.score), -kInf);
+    if (!Any(bound >= Fill(must_reach))) [[likely]]
+      continue;
+    for (int j = 0; j < kLanes; ++j) best.Offer(c[j].value, c[j].id, prefix);
+  }
+  for (const Candidate& candidate : candidates.subspan(i)) best.Offer(candidate.value, candidate.id, prefix);
   return best.id;
 }
 

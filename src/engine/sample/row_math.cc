@@ -68,7 +68,11 @@ int32_t FirstIndexOf(std::span<const float> row, float value) {
   return -1;
 }
 
-float ExpOfNonPositive(float x) { return ExpNonPositive(Fill(x))[0]; }
+void ExpOfNegated(std::span<const float> x, float* out) {
+  size_t i = 0;
+  for (; i + kLanes <= x.size(); i += kLanes) Store(out + i, ExpNonPositive(-Load(x.data() + i)));
+  for (; i < x.size(); ++i) out[i] = ExpNonPositive(Fill(-x[i]))[0];
+}
 
 float LogSumExp::LogprobOf(float logit) const {
   if (logit == -kInf) return -kInf;
@@ -88,7 +92,7 @@ LogSumExp LogSumExpOf(std::span<const float> row, float max) {
     for (; i < end; i += kLanes) partial += ExpNonPositive(Load(row.data() + i) - max);
     sum += static_cast<double>(partial[0]) + partial[1] + partial[2] + partial[3];
   }
-  for (; i < row.size(); ++i) sum += ExpOfNonPositive(row[i] - max);
+  for (; i < row.size(); ++i) sum += ExpNonPositive(Fill(row[i] - max))[0];
   return {max, std::log(sum)};
 }
 

@@ -45,7 +45,7 @@ std::vector<Candidate> CollectAtLeast(std::span<const float> row, float threshol
 // row[i] = row[i] / divisor.
 void Divide(std::span<float> row, float divisor);
 
-// exp(x) to about 1e-7 relative for x <= 0; 0 below -87.
-float ExpOfNonPositive(float x);
+// out[i] = exp(-x[i]) to about 1e-7 relative, for x >= 0; 0 above 87. `out` is as long as `x`.
+void ExpOfNegated(std::span<const float> x, float* out);
 
 }  // namespace vllm

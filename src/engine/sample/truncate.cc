@@ -7,7 +7,8 @@
 namespace vllm {
 namespace {
 
-// Among equals the lower id first. The reference leaves it to an unstable sort which of equals at the edge of top_p stay.
+// Among equals the lower id first. The reference leaves it to an unstable sort which of equals at the edge of top_p
+// stay.
 bool Before(const Candidate& a, const Candidate& b) { return a.value != b.value ? a.value > b.value : a.id < b.id; }
 
 double MassOf(const Candidate& candidate, float max) { return std::exp(static_cast<double>(candidate.value) - max); }
@@ -24,9 +25,9 @@ void KeepTopK(std::vector<Candidate>& candidates, size_t k) {
   std::erase_if(candidates, [&](const Candidate& c) { return c.value < threshold; });
 }
 
-// Keeps the shortest head, by descending logit, of which the mass before its last token is below p * total.
-void KeepTopP(std::vector<Candidate>& candidates, float max, double p, double total) {
-  const double wanted = p * total;
+// Keeps the shortest head, by descending logit, of which the mass before its last token is below `wanted`; at least
+// one.
+void KeepMass(std::vector<Candidate>& candidates, float max, double wanted) {
   size_t low = 0, high = candidates.size();  // the cut lies in (low, high]
   double before = 0;                         // mass of [0, low)
   while (high - low > 1) {
@@ -42,6 +43,54 @@ void KeepTopP(std::vector<Candidate>& candidates, float max, double p, double to
     }
   }
   candidates.resize(high);
+}
+
+// Probability mass by distance from the maximum, in steps fine enough that one of them holds few tokens.
+class MassHistogram {
+ public:
+  MassHistogram(std::span<const float> row, float max) : max_(max), mass_(kBins, 0.0) {
+    float distances[kChunk], masses[kChunk];
+    for (size_t begin = 0; begin < row.size(); begin += kChunk) {
+      const size_t count = std::min(kChunk, row.size() - begin);
+      for (size_t i = 0; i < count; ++i) distances[i] = max - row[begin + i];
+      ExpOfNegated({distances, count}, masses);
+      for (size_t i = 0; i < count; ++i) mass_[BinOfDistance(distances[i])] += masses[i];
+    }
+  }
+  // Falls with the logit, and never rises: bins are ranges of logits.
+  size_t BinOf(float logit) const { return BinOfDistance(max_ - logit); }
+  static constexpr size_t size() { return kBins; }
+  double mass(size_t bin) const { return mass_[bin]; }
+  double total() const {
+    double sum = 0;
+    for (const double mass : mass_) sum += mass;
+    return sum;
+  }
+
+ private:
+  static constexpr size_t kBins = 2048, kChunk = 256;
+  static constexpr float kBinsPerNat = 64;
+  static size_t BinOfDistance(float distance) {
+    return static_cast<size_t>(std::min(distance * kBinsPerNat, static_cast<float>(kBins - 1)));
+  }
+  float max_;
+  std::vector<double> mass_;
+};
+
+std::vector<Candidate> TopPOfRow(std::span<const float> row, float max, double p) {
+  const MassHistogram histogram(row, max);
+  const double wanted = p * histogram.total();
+  size_t edge = 0;
+  double before = 0;  // mass of the bins above the edge
+  while (before + histogram.mass(edge) < wanted && edge + 1 < histogram.size()) before += histogram.mass(edge++);
+  std::vector<Candidate> kept, at_edge;
+  for (size_t i = 0; i < row.size(); ++i) {
+    const size_t bin = histogram.BinOf(row[i]);
+    if (bin <= edge) (bin < edge ? kept : at_edge).push_back({row[i], static_cast<int32_t>(i)});
+  }
+  KeepMass(at_edge, max, wanted - before);
+  kept.insert(kept.end(), at_edge.begin(), at_edge.end());
+  return kept;
 }
 
 }  // namespace
@@ -67,15 +116,10 @@ std::vector<Candidate> Truncate(std::span<const float> row, float max, const Tru
   if (collected) {
     double total = 0;
     for (const Candidate& candidate : candidates) total += MassOf(candidate, max);
-    KeepTopP(candidates, max, p, total);
+    KeepMass(candidates, max, p * total);
     return candidates;
   }
-  // Tokens below (1 - p) / vocabulary have less than 1 - p together, so none of them can stay.
-  const double total = std::exp(LogSumExpOf(row, max).log_sum);
-  const double floor = (1 - p) / static_cast<double>(row.size()) * total * 0.99;
-  candidates = CollectAtLeast(row, std::min(max, static_cast<float>(max + std::log(floor))));
-  KeepTopP(candidates, max, p, total);
-  return candidates;
+  return TopPOfRow(row, max, p);
 }
 
 }  // namespace vllm

@@ -177,6 +177,8 @@ Request* Scheduler::RemoveVictim(Plan& plan, size_t& index) {
   if (planned != plan.scheduled.end()) {
     plan.token_budget += planned->num_tokens;
     plan.scheduled.erase(planned);
+    // The blocks that this step would have filled have their hashes already, and will now never be written.
+    kv_.FreeAndForget(victim->kv, victim->num_computed_tokens);
   }
   return victim;
 }

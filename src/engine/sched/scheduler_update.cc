@@ -45,7 +45,7 @@ std::optional<CoreOutput> Scheduler::UpdateRequest(Request& request, const Sched
   CoreOutput news{.id = request.id};
   if (!sequence.prompt_logprobs.empty()) request.prompt_logprobs = std::move(sequence.prompt_logprobs);
   if (sequence.error.has_value()) {
-    kv_.FreeAndForget(request.kv);
+    kv_.FreeAndForget(request.kv, 0);
     news.finish = FinishReason::kError;
     news.error = std::move(sequence.error);
     return news;

@@ -1,0 +1,559 @@
+// The HTTP/1.1 server over Boost.Beast and Asio: one session object a connection, each on its own strand.
+#include "server/http/http_server.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <boost/asio.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http.hpp>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/strings.h"
+
+namespace vllm {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = beast::http;
+using Protocol = asio::generic::stream_protocol;
+using Socket = asio::basic_stream_socket<Protocol, asio::strand<asio::io_context::executor_type>>;
+using Acceptor = asio::basic_socket_acceptor<Protocol>;
+using ErrorCode = boost::system::error_code;
+
+std::string_view HttpRequest::Header(std::string_view name) const {
+  for (const auto& [key, value] : headers)
+    if (key == name) return value;
+  return {};
+}
+
+namespace {
+
+class Session;
+
+// What sessions share with their server.
+struct Shared {
+  HttpHandler handler;
+  size_t max_body_bytes = 0;
+  asio::io_context io;
+  asio::thread_pool workers;
+  std::atomic<int64_t> connections{0}, active{0};
+  std::atomic<bool> draining{false};
+  std::mutex mutex;
+  std::condition_variable idle;
+  std::set<Session*> sessions;  // guarded
+
+  explicit Shared(int worker_threads) : workers(worker_threads) {}
+};
+
+void AppendHeader(std::string& out, std::string_view name, std::string_view value) {
+  out += name;
+  out += ": ";
+  for (char c : value)  // a line break in a value would be a header of the client's choice
+    if (c != '\r' && c != '\n') out += c;
+  out += "\r\n";
+}
+
+class Session : public Responder, public std::enable_shared_from_this<Session> {
+ public:
+  Session(std::shared_ptr<Shared> shared, Socket socket)
+      : shared_(std::move(shared)), socket_(std::move(socket)), deadline_(socket_.get_executor()) {
+    ++shared_->connections;
+    std::lock_guard lock(shared_->mutex);
+    shared_->sessions.insert(this);
+  }
+  ~Session() override {
+    {
+      std::lock_guard lock(shared_->mutex);
+      shared_->sessions.erase(this);
+    }
+    --shared_->connections;
+    shared_->idle.notify_all();
+  }
+
+  void Start() {
+    asio::dispatch(socket_.get_executor(), [self = shared_from_this()] { self->ReadHead(); });
+  }
+  // Ends the connection now; with `only_idle`, only if no request is in progress.
+  void Close(bool only_idle) {
+    asio::post(socket_.get_executor(), [self = shared_from_this(), only_idle] {
+      if (!only_idle || !self->answering_) self->Disconnect();
+    });
+  }
+
+  void Send(HttpResponse response) override {
+    asio::post(socket_.get_executor(), [self = shared_from_this(), response = std::move(response)]() mutable {
+      if (!self->answering_ || self->head_sent_) return;
+      const std::string body = std::move(response.body);
+      std::string text = self->Head(response);
+      AppendHeader(text, "Content-Length", std::to_string(body.size()));
+      text += "\r\n";
+      if (!self->head_request_) text += body;
+      self->head_sent_ = self->ended_ = true;
+      self->Enqueue(std::move(text));
+    });
+  }
+  void StartStream(HttpResponse head) override {
+    asio::post(socket_.get_executor(), [self = shared_from_this(), head = std::move(head)] {
+      if (!self->answering_ || self->head_sent_) return;
+      std::string text = self->Head(head);
+      if (self->chunked_) AppendHeader(text, "Transfer-Encoding", "chunked");
+      AppendHeader(text, "Cache-Control", "no-cache");
+      text += "\r\n";
+      self->head_sent_ = true;
+      self->Enqueue(std::move(text));
+    });
+  }
+  bool Write(std::string bytes) override {
+    if (gone_.load(std::memory_order_acquire)) return false;
+    if (bytes.empty()) return true;
+    const size_t backlog = backlog_bytes_.fetch_add(bytes.size()) + bytes.size();
+    const bool too_slow = backlog > base::kMaxStreamBacklogBytes;
+    asio::post(socket_.get_executor(), [self = shared_from_this(), bytes = std::move(bytes), too_slow]() mutable {
+      if (!self->answering_ || !self->head_sent_ || self->ended_) return;
+      if (too_slow) return self->Disconnect();
+      self->EnqueueChunk(std::move(bytes));
+    });
+    return !too_slow;
+  }
+  void End() override {
+    asio::post(socket_.get_executor(), [self = shared_from_this()] {
+      if (!self->answering_ || !self->head_sent_ || self->ended_) return;
+      self->ended_ = true;
+      if (self->chunked_) {
+        self->Enqueue("0\r\n\r\n");
+      } else {
+        self->keep_alive_ = false;
+        self->Pump();
+      }
+    });
+  }
+  void OnGone(std::function<void()> gone) override {
+    asio::post(socket_.get_executor(), [self = shared_from_this(), gone = std::move(gone)]() mutable {
+      if (self->gone_) {
+        asio::post(self->shared_->workers, std::move(gone));
+      } else if (self->answering_ && !self->ended_) {
+        self->on_gone_ = std::move(gone);
+      }
+    });
+  }
+
+ private:
+  // The answer of one request. Several may follow on a connection; a Responder call of an earlier one must not reach a
+  // later one, so each request's handler holds a Turn instead of the session.
+  class Turn;
+
+  void Arm(int seconds) {
+    deadline_.expires_after(std::chrono::seconds(seconds));
+    deadline_.async_wait([self = weak_from_this()](ErrorCode error) {
+      if (error) return;
+      if (auto session = self.lock()) session->TimedOut();
+    });
+  }
+
+  void TimedOut() {
+    if (!answering_ && reading_body_) {
+      Refuse(408, "the request took too long to arrive");
+    } else {
+      Disconnect();
+    }
+  }
+
+  void ReadHead() {
+    if (shared_->draining) return Disconnect();
+    parser_.emplace();
+    parser_->body_limit(shared_->max_body_bytes);
+    parser_->header_limit(base::kMaxRequestHeaderBytes);
+    reading_body_ = false;
+    Arm(base::kIdleConnectionSeconds);
+    http::async_read_header(socket_, buffer_, *parser_, [self = shared_from_this()](ErrorCode error, size_t) {
+      if (error) return self->ReadFailed(error);
+      self->ReadBody();
+    });
+  }
+
+  void ReadBody() {
+    reading_body_ = true;
+    Arm(base::kRequestTimeoutSeconds);
+    if (beast::iequals(parser_->get()[http::field::expect], "100-continue")) {
+      interim_ = "HTTP/1.1 100 Continue\r\n\r\n";
+      asio::async_write(socket_, asio::buffer(interim_), [self = shared_from_this()](ErrorCode error, size_t) {
+        if (error) return self->Disconnect();
+        self->ReadRest();
+      });
+    } else {
+      ReadRest();
+    }
+  }
+
+  void ReadRest() {
+    http::async_read(socket_, buffer_, *parser_, [self = shared_from_this()](ErrorCode error, size_t) {
+      if (error) return self->ReadFailed(error);
+      self->Handle();
+    });
+  }
+
+  void ReadFailed(ErrorCode error) {
+    if (answering_) return;  // a refusal is on its way
+    if (error == http::error::body_limit)
+      return Refuse(413, base::StrCat("the body is larger than ", shared_->max_body_bytes, " bytes"));
+    if (error == http::error::header_limit)
+      return Refuse(431, base::StrCat("the headers are larger than ", base::kMaxRequestHeaderBytes, " bytes"));
+    if (error.category() == http::make_error_code(http::error::bad_method).category() &&
+        error != http::error::end_of_stream && error != http::error::partial_message)
+      return Refuse(400, "the request is not valid HTTP: " + error.message());
+    Disconnect();
+  }
+
+  // Answers a request that never reached a handler, and closes.
+  void Refuse(int status, const std::string& message) {
+    BeginAnswer(false, parser_ && parser_->get().method() == http::verb::head, true);
+    const std::string phrase(http::obsolete_reason(static_cast<http::status>(status)));
+    Send({.status = status,
+          .body = base::StrCat(R"({"error":{"message":")", message, R"(","type":")", phrase,
+                               R"(","param":null,"code":)", status, "}}")});
+  }
+
+  void BeginAnswer(bool keep_alive, bool head_request, bool chunked) {
+    deadline_.cancel();
+    answering_ = true;
+    head_sent_ = ended_ = false;
+    keep_alive_ = keep_alive;
+    head_request_ = head_request;
+    chunked_ = chunked;
+    ++shared_->active;
+  }
+
+  void Handle();
+
+  // Notices that the client has gone while its answer is being made: reads what it may already send of its next
+  // request.
+  void Watch() {
+    if (watching_ || buffer_.size() >= base::kMaxPipelinedBytes) return;
+    watching_ = true;
+    socket_.async_read_some(buffer_.prepare(4096), [self = shared_from_this()](ErrorCode error, size_t bytes) {
+      self->watching_ = false;
+      if (error) return self->Disconnect();
+      self->buffer_.commit(bytes);
+      if (self->answering_) return self->Watch();
+      self->ReadHead();
+    });
+  }
+
+  std::string Head(const HttpResponse& response) {
+    if (shared_->draining) keep_alive_ = false;
+    std::string text =
+        base::StrCat("HTTP/1.1 ", response.status, " ",
+                     std::string_view(http::obsolete_reason(static_cast<http::status>(response.status))), "\r\n");
+    if (!response.content_type.empty()) AppendHeader(text, "Content-Type", response.content_type);
+    for (const auto& [name, value] : response.headers) AppendHeader(text, name, value);
+    AppendHeader(text, "Connection", keep_alive_ && (chunked_ || response.status >= 200) ? "keep-alive" : "close");
+    return text;
+  }
+
+  void EnqueueChunk(std::string bytes) {
+    if (head_request_) return;
+    streamed_bytes_ += bytes.size();
+    if (!chunked_) return Enqueue(std::move(bytes));
+    char size[24];
+    std::snprintf(size, sizeof size, "%zx\r\n", bytes.size());
+    Enqueue(size + std::move(bytes) + "\r\n");
+  }
+
+  void Enqueue(std::string text) {
+    pending_.push_back(std::move(text));
+    Pump();
+  }
+
+  // Writes all that is queued in one operation; when the answer has ended and is out, turns to the next request.
+  void Pump() {
+    if (writing_ || !answering_) return;
+    if (pending_.empty()) {
+      if (ended_) FinishAnswer();
+      return;
+    }
+    out_.clear();
+    for (const std::string& text : pending_) out_ += text;
+    pending_.clear();
+    writing_ = true;
+    const size_t streamed = std::exchange(streamed_bytes_, 0);
+    Arm(base::kWriteTimeoutSeconds);
+    asio::async_write(socket_, asio::buffer(out_), [self = shared_from_this(), streamed](ErrorCode error, size_t) {
+      self->writing_ = false;
+      self->backlog_bytes_ -= streamed;
+      self->deadline_.cancel();
+      if (error) return self->Disconnect();
+      self->Pump();
+    });
+  }
+
+  void FinishAnswer() {
+    EndAnswer();
+    if (!keep_alive_ || shared_->draining) return Disconnect();
+    if (watching_) return Arm(base::kIdleConnectionSeconds);  // the pending read goes on with the next request
+    ReadHead();
+  }
+
+  void EndAnswer() {
+    if (!answering_) return;
+    answering_ = false;
+    on_gone_ = nullptr;
+    backlog_bytes_ = 0;
+    --shared_->active;
+    shared_->idle.notify_all();
+  }
+
+  void Disconnect() {
+    gone_ = true;
+    if (answering_ && !ended_ && on_gone_) asio::post(shared_->workers, std::move(on_gone_));
+    deadline_.cancel();
+    ErrorCode ignored;
+    socket_.shutdown(Socket::shutdown_both, ignored);
+    socket_.close(ignored);
+    pending_.clear();
+    EndAnswer();
+  }
+
+  const std::shared_ptr<Shared> shared_;
+  Socket socket_;
+  asio::basic_waitable_timer<std::chrono::steady_clock, asio::wait_traits<std::chrono::steady_clock>,
+                             Socket::executor_type>
+      deadline_;
+  beast::flat_buffer buffer_{base::kMaxRequestHeaderBytes + base::kMaxPipelinedBytes};
+  std::optional<http::request_parser<http::string_body>> parser_;
+  std::string interim_, out_;
+  std::deque<std::string> pending_;
+  std::function<void()> on_gone_;
+  size_t streamed_bytes_ = 0;  // of pending_
+  bool reading_body_ = false, answering_ = false, head_sent_ = false, ended_ = false, writing_ = false,
+       watching_ = false;
+  bool keep_alive_ = true, head_request_ = false, chunked_ = true;
+  std::atomic<bool> gone_{false};
+  std::atomic<size_t> backlog_bytes_{0};
+};
+
+// A request's own view of its session; dead once the next request has begun.
+class Session::Turn : public Responder {
+ public:
+  explicit Turn(std::shared_ptr<Session> session) : session_(std::move(session)) {}
+  ~Turn() override {
+    // A handler that lets go without an answer must not leave the client waiting.
+    if (!answered_)
+      session_->Send(
+          {.status = 500,
+           .body = R"({"error":{"message":"no answer","type":"InternalServerError","param":null,"code":500}})"});
+    else if (streaming_ && !over_)
+      session_->Close(false);
+  }
+  void Send(HttpResponse response) override {
+    if (answered_.exchange(true)) return;
+    over_ = true;
+    session_->Send(std::move(response));
+  }
+  void StartStream(HttpResponse head) override {
+    if (answered_.exchange(true)) return;
+    streaming_ = true;
+    session_->StartStream(std::move(head));
+  }
+  bool Write(std::string bytes) override { return !over_ && session_->Write(std::move(bytes)); }
+  void End() override {
+    if (streaming_ && !over_.exchange(true)) session_->End();
+  }
+  void OnGone(std::function<void()> gone) override {
+    if (!over_) session_->OnGone(std::move(gone));
+  }
+
+ private:
+  const std::shared_ptr<Session> session_;
+  std::atomic<bool> answered_{false}, streaming_{false}, over_{false};
+};
+
+void Session::Handle() {
+  auto message = parser_->release();
+  parser_.reset();
+  HttpRequest request;
+  request.method = std::string(message.method_string());
+  const std::string_view target = message.target();
+  const size_t mark = target.find('?');
+  request.path = std::string(target.substr(0, mark));
+  if (mark != std::string_view::npos) request.query = std::string(target.substr(mark + 1));
+  for (const auto& field : message)
+    request.headers.emplace_back(base::ToLower(field.name_string()), std::string(field.value()));
+  request.body = std::move(message.body());
+  BeginAnswer(message.keep_alive(), message.method() == http::verb::head, message.version() >= 11);
+  Watch();
+  auto turn = std::make_shared<Turn>(shared_from_this());
+  asio::post(shared_->workers, [shared = shared_, request = std::move(request), turn]() mutable {
+    try {
+      shared->handler(std::move(request), turn);
+    } catch (const std::exception& error) {
+      base::LogError("a handler failed: ", error.what());
+      turn->Send(
+          {.status = 500,
+           .body =
+               R"({"error":{"message":"Internal server error","type":"InternalServerError","param":null,"code":500}})"});
+    }
+  });
+}
+
+class Server : public HttpServer {
+ public:
+  Server(const HttpServerOptions& options, HttpHandler handler)
+      : options_(options),
+        shared_(std::make_shared<Shared>(options.worker_threads)),
+        work_(shared_->io.get_executor()) {
+    shared_->handler = std::move(handler);
+    shared_->max_body_bytes = options.max_body_bytes ? options.max_body_bytes : base::kMaxRequestBodyBytes;
+    options.uds.empty() ? ListenTcp() : ListenUnix();
+  }
+  ~Server() override {
+    Stop(0);
+    shared_->workers.join();
+    work_.reset();
+    shared_->io.stop();
+    for (std::thread& thread : threads_) thread.join();
+    acceptors_.clear();
+    if (!options_.uds.empty()) ::unlink(options_.uds.c_str());
+  }
+
+  void Start() override {
+    for (auto& acceptor : acceptors_) Accept(*acceptor);
+    for (int i = 0; i < options_.io_threads; ++i) threads_.emplace_back([this] { shared_->io.run(); });
+  }
+  int port() const override { return port_; }
+  std::string url() const override {
+    if (!options_.uds.empty()) return "unix:" + options_.uds;
+    std::string host = options_.host.empty() ? "0.0.0.0" : options_.host;
+    if (host.find(':') != std::string::npos && host[0] != '[') host = "[" + host + "]";
+    return base::StrCat("http://", host, ":", port_);
+  }
+
+  bool Stop(int64_t timeout_ms) override {
+    shared_->draining = true;
+    asio::post(shared_->io, [this] {
+      ErrorCode ignored;
+      for (auto& acceptor : acceptors_) acceptor->close(ignored);
+    });
+    CloseSessions(/*only_idle=*/true);
+    std::unique_lock lock(shared_->mutex);
+    const bool clean =
+        shared_->idle.wait_for(lock, std::chrono::milliseconds(timeout_ms), [this] { return shared_->active == 0; });
+    lock.unlock();
+    CloseSessions(/*only_idle=*/false);
+    lock.lock();
+    if (!threads_.empty())
+      shared_->idle.wait_for(lock, std::chrono::seconds(2), [this] { return shared_->active == 0; });
+    return clean;
+  }
+  int64_t open_connections() const override { return shared_->connections; }
+  int64_t active_requests() const override { return shared_->active; }
+
+ private:
+  void CloseSessions(bool only_idle) {
+    std::lock_guard lock(shared_->mutex);
+    for (Session* session : shared_->sessions)
+      if (auto alive = session->weak_from_this().lock()) alive->Close(only_idle);
+  }
+
+  void ListenTcp() {
+    std::string host = options_.host;
+    if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+    asio::ip::tcp::resolver resolver(shared_->io);
+    ErrorCode error;
+    const auto found =
+        resolver.resolve(host.empty() ? "0.0.0.0" : host, std::to_string(options_.port),
+                         asio::ip::tcp::resolver::passive | asio::ip::tcp::resolver::numeric_service, error);
+    if (error || found.empty())
+      base::Throw(base::ErrorCode::kInvalidArgument, "host: '", options_.host, "' is not an address of this machine (",
+                  error.message(), ")");
+    for (const auto& entry : found) {
+      asio::ip::tcp::endpoint endpoint = entry.endpoint();
+      if (port_ != 0)
+        endpoint.port(static_cast<uint16_t>(port_));  // all addresses of a name share the port that was free
+      Listen(Protocol::endpoint(endpoint), base::StrCat("host ", options_.host, " port ", options_.port),
+             endpoint.address().is_v6());
+      if (port_ == 0) {
+        asio::ip::tcp::endpoint bound;
+        Protocol::endpoint local = acceptors_.back()->local_endpoint();
+        std::memcpy(bound.data(), local.data(), local.size());
+        bound.resize(local.size());
+        port_ = bound.port();
+      }
+    }
+  }
+
+  void ListenUnix() {
+    struct stat info = {};
+    if (::lstat(options_.uds.c_str(), &info) == 0) {
+      if (!S_ISSOCK(info.st_mode))
+        base::Throw(base::ErrorCode::kInvalidArgument, "uds: ", options_.uds, " exists and is no socket");
+      ErrorCode error;
+      asio::local::stream_protocol::socket probe(shared_->io);
+      probe.connect(asio::local::stream_protocol::endpoint(options_.uds), error);
+      if (!error) base::Throw(base::ErrorCode::kInvalidArgument, "uds: ", options_.uds, " is in use by another server");
+      ::unlink(options_.uds.c_str());  // left over by a server that was killed
+    }
+    if (options_.uds.size() >= sizeof(sockaddr_un::sun_path))
+      base::Throw(base::ErrorCode::kInvalidArgument, "uds: a path of ", options_.uds.size(),
+                  " bytes; the system takes ", sizeof(sockaddr_un::sun_path) - 1);
+    Listen(Protocol::endpoint(asio::local::stream_protocol::endpoint(options_.uds)), "uds " + options_.uds, false);
+  }
+
+  void Listen(const Protocol::endpoint& endpoint, const std::string& what, bool v6) {
+    auto acceptor = std::make_unique<Acceptor>(shared_->io);
+    ErrorCode error;
+    acceptor->open(endpoint.protocol(), error);
+    if (!error) acceptor->set_option(asio::socket_base::reuse_address(true), error);
+    if (!error && v6) acceptor->set_option(asio::ip::v6_only(true), error);
+    if (!error) acceptor->bind(endpoint, error);
+    if (!error) acceptor->listen(asio::socket_base::max_listen_connections, error);
+    if (error)
+      base::Throw(base::ErrorCode::kInvalidArgument, what, ": cannot listen: ", error.message(),
+                  "; choose another --port or --host");
+    acceptors_.push_back(std::move(acceptor));
+  }
+
+  void Accept(Acceptor& acceptor) {
+    acceptor.async_accept(asio::make_strand(shared_->io), [this, &acceptor](ErrorCode error, Socket socket) {
+      if (shared_->draining || error == asio::error::operation_aborted) return;
+      if (error) {  // out of descriptors: try again a little later, not in a tight loop
+        auto timer = std::make_shared<asio::steady_timer>(shared_->io, std::chrono::milliseconds(50));
+        timer->async_wait([this, &acceptor, timer](ErrorCode cancelled) {
+          if (!cancelled) Accept(acceptor);
+        });
+        return;
+      }
+      if (shared_->connections < base::kMaxConnections) {
+        ErrorCode ignored;
+        if (options_.uds.empty()) socket.set_option(asio::ip::tcp::no_delay(true), ignored);
+        std::make_shared<Session>(shared_, std::move(socket))->Start();
+      }
+      Accept(acceptor);
+    });
+  }
+
+  const HttpServerOptions options_;
+  std::shared_ptr<Shared> shared_;
+  asio::executor_work_guard<asio::io_context::executor_type> work_;
+  std::vector<std::unique_ptr<Acceptor>> acceptors_;
+  std::vector<std::thread> threads_;
+  int port_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<HttpServer> HttpServer::Create(const HttpServerOptions& options, HttpHandler handler) {
+  return std::make_unique<Server>(options, std::move(handler));
+}
+
+}  // namespace vllm

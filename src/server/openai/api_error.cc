@@ -1,0 +1,55 @@
+// Errors as clients see them: vLLM's JSON shape and statuses.
+#include "server/openai/api_error.h"
+
+#include <nlohmann/json.hpp>
+
+namespace vllm {
+
+ApiError BadRequest(std::string message, std::optional<std::string> param) {
+  return {.message = std::move(message), .param = std::move(param)};
+}
+
+ApiError ValidationError(const base::FieldError& error) {
+  return {.type = "Bad Request", .message = error.message, .param = "body." + error.field};
+}
+
+ApiError NotFoundError(std::string message, std::optional<std::string> param) {
+  return {.status = 404, .type = "NotFoundError", .message = std::move(message), .param = std::move(param)};
+}
+
+ApiError FromEngineError(const base::Error& error) {
+  switch (error.code) {
+    case base::ErrorCode::kOverloaded:
+      return {.status = 503, .type = "Service Unavailable", .message = error.message};
+    case base::ErrorCode::kNotFound:
+      return NotFoundError(error.message);
+    case base::ErrorCode::kInvalidArgument:
+    case base::ErrorCode::kUnsupported:
+    case base::ErrorCode::kBadFile:
+      return BadRequest(error.message);
+    case base::ErrorCode::kOutOfMemory:
+    case base::ErrorCode::kCancelled:
+    case base::ErrorCode::kInternal:
+      break;
+  }
+  return {.status = 500, .type = "InternalServerError", .message = error.message};
+}
+
+base::Json ErrorBody(const ApiError& error) {
+  base::Json inner = base::Json::object();
+  inner["message"] = error.message;
+  inner["type"] = error.type;
+  inner["param"] = error.param ? base::Json(*error.param) : base::Json(nullptr);
+  inner["code"] = error.status;
+  base::Json body = base::Json::object();
+  body["error"] = std::move(inner);
+  return body;
+}
+
+HttpResponse ErrorResponse(const ApiError& error) {
+  return {.status = error.status, .body = base::DumpJson(ErrorBody(error))};
+}
+
+HttpResponse JsonResponse(const base::Json& body) { return {.body = base::DumpJson(body)}; }
+
+}  // namespace vllm

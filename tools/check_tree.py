@@ -56,12 +56,35 @@ def long_functions(lines):
             begin = None
 
 
-def twins(tests, rel):
-    """The test files that would cover src/<rel>."""
-    name = rel.stem + "_test.cc"
-    yield tests / rel.with_name(name)
-    if rel.parts[0] == "vt" and rel.parts[1] in PROVIDERS:  # an op is tested on each provider from one file
-        yield tests / "vt" / name
+INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.M)
+
+
+def includers(root, folder):
+    """Header as written in #include → the files below root/folder that include it."""
+    found = {}
+    for path in (root / folder).rglob("*"):
+        if path.suffix in CODE:
+            for header in INCLUDE.findall(path.read_text(encoding="utf-8", errors="replace")):
+                found.setdefault(header, []).append(path.relative_to(root / folder))
+    return found
+
+
+def untested_units(root):
+    """Units without a test: each public one (its header is included from outside of its folder) has tests/<same path>_test.cc or
+    is included by a test of its part of the tree; the others are tested through those, so their folder must have tests at all."""
+    by_source, by_test = includers(root, "src"), includers(root, "tests")
+    for path in sorted((root / "src").rglob("*.cc")):
+        rel = path.relative_to(root / "src")
+        header = rel.with_suffix(".h")
+        if not (root / "src" / header).exists():  # a part of another unit, or a command that the end-to-end lane runs
+            continue
+        if "families" in rel.parts or (rel.parts[0] == "vt" and rel.parts[1] in PROVIDERS):  # op tests run on each provider
+            continue
+        if (root / "tests" / rel.with_name(rel.stem + "_test.cc")).exists() or str(header) in by_test:
+            continue
+        public = any(user.parent != rel.parent for user in by_source.get(str(header), []))
+        if public or not any((root / "tests" / rel.parent).glob("*_test.cc")):
+            yield f"src/{rel}: no tests/{rel.with_name(rel.stem + '_test.cc')}, and no test includes {header}"
 
 
 def check_file(root, path, families, say):
@@ -95,11 +118,6 @@ def check_file(root, path, families, say):
             hit = families & set(re.findall(r"\w+", line.split("//")[0]))
             if hit:
                 say(rel, f"family '{min(hit)}' named outside families/", number)
-    # A .cc without a header of its own is a part of another unit, or a command that the end-to-end lane runs.
-    part = not path.with_suffix(".h").exists()
-    untested = part or rel.parts[:2] in (("vt", "cpu"), ("vt", "cuda"), ("vt", "vulkan")) or "families" in rel.parts
-    if path.suffix == ".cc" and not untested and not any(t.exists() for t in twins(root / "tests", rel)):
-        say(rel, f"no {next(twins(pathlib.Path('tests'), rel))}")
 
 
 def unread_flags(root):
@@ -123,7 +141,7 @@ def main(root):
     families = {p.stem for p in files if p.parent.name == "families"} - {"common", "families", "registry"}
     for path in files:
         check_file(root, path, families, say)
-    problems += unread_flags(root)
+    problems += [*untested_units(root), *unread_flags(root)]
     for golden in sorted((root / "tests" / "data").rglob("*")):
         if golden.is_file() and golden.stat().st_size > 64 * 1024:
             problems.append(f"{golden.relative_to(root)}: {golden.stat().st_size} bytes, at most 65536")

@@ -410,6 +410,19 @@ TEST_F(FrontendTest, VanishedClientsLeaveNothingBehind) {
   EXPECT_TRUE(Exposes("vllm:request_success_total{engine=\"0\",finished_reason=\"abort\",model_name=\"m\"} 20.0"));
 }
 
+TEST_F(FrontendTest, MeasuresThePhasesOfARequest) {
+  Start();
+  Client client;
+  ASSERT_TRUE(Submit(client, Tokens(20)).ok());
+  ASSERT_TRUE(client.WaitFinished());
+  for (const char* name :
+       {"time_to_first_token_seconds", "request_queue_time_seconds", "request_prefill_time_seconds",
+        "request_decode_time_seconds", "request_inference_time_seconds", "e2e_request_latency_seconds",
+        "request_time_per_output_token_seconds", "request_num_preemptions", "request_params_max_tokens"}) {
+    EXPECT_TRUE(Exposes(base::StrCat("vllm:", name, "_count{engine=\"0\",model_name=\"m\"} 1.0"))) << name;
+  }
+}
+
 TEST_F(FrontendTest, AFullQueueIsOverloadNotFailure) {
   Start({.max_queued = 2, .endless = true});
   runner_->Hold(true);

@@ -50,6 +50,7 @@ class Request {
 
   // For the first output.
   int64_t cached_tokens = 0;  // prefix hit of the first admission
+  int64_t scheduled_us = 0;   // steady clock, of the first admission
   bool first_output_sent = false;
   std::vector<std::optional<PositionLogprobs>> prompt_logprobs = {};
 

@@ -2,6 +2,7 @@
 #include "engine/sched/scheduler.h"
 
 #include <algorithm>
+#include <chrono>
 #include <tuple>
 #include <utility>
 
@@ -275,7 +276,12 @@ void Scheduler::Admit(Request& request, Plan& plan, const PrefixHit& hit, Schedu
   if (kv_.caching() && !request.skip_reading_prefix_cache) {
     kv_.RecordPrefixStats(request.num_tokens(), hit.num_tokens, request.num_preemptions > 0);
   }
-  if (request.num_preemptions == 0) request.cached_tokens = hit.num_tokens;
+  if (request.num_preemptions == 0) {
+    request.cached_tokens = hit.num_tokens;
+    request.scheduled_us =
+        std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch())
+            .count();
+  }
   scheduled.origin = request.status == RequestStatus::kPreempted ? Origin::kResumed : Origin::kNew;
   request.status = RequestStatus::kRunning;
   request.num_computed_tokens = hit.num_tokens;

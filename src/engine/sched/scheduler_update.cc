@@ -60,12 +60,14 @@ std::optional<CoreOutput> Scheduler::UpdateRequest(Request& request, const Sched
   if (stop.has_value()) {
     news.finish = stop->reason;
     news.stop_reason = stop->detail;
+    news.num_preemptions = request.num_preemptions;
   }
   if (sequence.logprobs.size() > sequence.token_ids.size()) sequence.logprobs.resize(sequence.token_ids.size());
   news.new_token_ids = std::move(sequence.token_ids);
   news.logprobs = std::move(sequence.logprobs);
   if (!std::exchange(request.first_output_sent, true)) {
     news.cached_tokens = request.cached_tokens;
+    news.scheduled_us = request.scheduled_us;
     news.prompt_logprobs = std::move(request.prompt_logprobs);
   }
   request.prompt_logprobs.clear();  // a resumed sequence computes them again; they have been sent

@@ -1,0 +1,129 @@
+// Products of a tile with many rows: 64 keys or values are dequantized at once for all rows, then register blocks of 6
+// rows. Sums run in rising order from 0, whatever the block shape.
+#pragma once
+#include <cstdint>
+
+#include "vt/cpu/paged_attention_load.h"
+
+namespace vt {
+namespace {
+
+// The same, stored into columns of keys[dwords][64] (f32) or keys[2 * dwords][64] (pairs of bf16).
+template <bool kBf16>
+inline __attribute__((always_inline)) void TransposeKeys(const float* source, int64_t stride, int64_t count,
+                                                         int64_t width, float* keys) {
+  Vec::F v[Vec::kLanes];
+  LoadTransposed(source, stride, count, width, v);
+  VT_UNROLL
+  for (int i = 0; i < Vec::kLanes; ++i) {
+    if (i >= width) break;
+    if constexpr (kBf16) {
+      Vec::Store(keys + 2 * i * kSubTile, Vec::LowBf16(v[i]));
+      Vec::Store(keys + (2 * i + 1) * kSubTile, Vec::HighBf16(v[i]));
+    } else {
+      Vec::Store(keys + i * kSubTile, v[i]);
+    }
+  }
+}
+
+// Keys of kLanes positions from `position` on as columns of keys[head_dim][64]; those from `limit` on are 0.
+template <bool kBf16>
+void PackKeyVectors(const AttentionTile& tile, int64_t position, int64_t limit, float* keys) {
+  constexpr int64_t kPerDword = kBf16 ? 2 : 1;
+  const int64_t dwords = tile.head_dim / kPerDword, stride = tile.token_stride / kPerDword;
+  const float* source = static_cast<const float*>(tile.cache) + ElementOf(tile, position) / kPerDword;
+  const int64_t count = limit - position;
+  int64_t c = 0;
+  for (; c + Vec::kLanes <= dwords && count >= Vec::kLanes; c += Vec::kLanes)
+    TransposeKeys<kBf16>(source + c, stride, Vec::kLanes, Vec::kLanes, keys + kPerDword * c * kSubTile);
+  for (; c < dwords; c += Vec::kLanes)
+    TransposeKeys<kBf16>(source + c, stride, count, Min(Vec::kLanes, dwords - c), keys + kPerDword * c * kSubTile);
+}
+
+// Values of `count` positions (a multiple of 16) from `position` on as floats [count][padded]; those from `limit` on
+// are 0.
+template <bool kBf16>
+void PackValues(const AttentionTile& tile, int64_t position, int64_t count, int64_t limit, float* values) {
+  const int64_t padded = AttentionPaddedDim(tile.head_dim);
+  for (int64_t group = 0; group < count; group += kGroup) {
+    const int64_t seen = Min(kGroup, limit - position - group);
+    int64_t element = ElementOf(tile, position + group) + tile.v_offset;
+    for (int64_t j = 0; j < kGroup; ++j, values += padded, element += tile.token_stride) {
+      int64_t c = 0;
+      if (j < seen)
+        for (; c < tile.head_dim; c += Vec::kLanes)
+          Vec::Store(values + c, LoadElements<kBf16>(tile.cache, element + c, tile.head_dim - c));
+      for (; c < padded; c += Vec::kLanes) Vec::Store(values + c, Vec::Zero());
+    }
+  }
+}
+
+// scores[r][n] = sum over c of q[c][r] * keys[c][n], for R rows and N vectors of keys.
+template <int R, int N>
+void ScoreBlock(const float* q, const float* keys, int64_t head_dim, float* scores) {
+  Vec::F sum[R][N];
+  VT_UNROLL
+  for (int r = 0; r < R; ++r) VT_UNROLL
+  for (int n = 0; n < N; ++n) sum[r][n] = Vec::Zero();
+  for (int64_t c = 0; c < head_dim; ++c) {
+    Vec::F k[N];
+    VT_UNROLL
+    for (int n = 0; n < N; ++n) k[n] = Vec::Load(keys + c * kSubTile + n * Vec::kLanes);
+    VT_UNROLL
+    for (int r = 0; r < R; ++r) {
+      const Vec::F factor = Vec::Set(q[c * R + r]);
+      VT_UNROLL
+      for (int n = 0; n < N; ++n) sum[r][n] = Vec::Fma(factor, k[n], sum[r][n]);
+    }
+  }
+  VT_UNROLL
+  for (int r = 0; r < R; ++r) VT_UNROLL
+  for (int n = 0; n < N; ++n) Vec::Store(scores + r * kAttentionRange + n * Vec::kLanes, sum[r][n]);
+}
+
+// values_out[r][n] += sum over j of weights[r][j] * values[j][n], for R rows and N vectors of dimensions.
+template <int R, int N>
+void ValueBlock(const float* weights, const float* values, int64_t keys, int64_t padded, float* out) {
+  Vec::F sum[R][N];
+  VT_UNROLL
+  for (int r = 0; r < R; ++r) VT_UNROLL
+  for (int n = 0; n < N; ++n) sum[r][n] = Vec::Load(out + r * padded + n * Vec::kLanes);
+  for (int64_t j = 0; j < keys; ++j) {
+    Vec::F v[N];
+    VT_UNROLL
+    for (int n = 0; n < N; ++n) v[n] = Vec::Load(values + j * padded + n * Vec::kLanes);
+    VT_UNROLL
+    for (int r = 0; r < R; ++r) {
+      const Vec::F factor = Vec::Set(weights[r * kAttentionRange + j]);
+      VT_UNROLL
+      for (int n = 0; n < N; ++n) sum[r][n] = Vec::Fma(factor, v[n], sum[r][n]);
+    }
+  }
+  VT_UNROLL
+  for (int r = 0; r < R; ++r) VT_UNROLL
+  for (int n = 0; n < N; ++n) Vec::Store(out + r * padded + n * Vec::kLanes, sum[r][n]);
+}
+
+template <int R>
+void ScoreRows(const float* q, const float* keys, int64_t count, int64_t head_dim, float* scores) {
+  constexpr int64_t kWide = Vec::kVectors * Vec::kLanes;
+  int64_t n = 0;
+  for (; n + kWide <= count; n += kWide) ScoreBlock<R, Vec::kVectors>(q, keys + n, head_dim, scores + n);
+  for (; n < count; n += Vec::kLanes) ScoreBlock<R, 1>(q, keys + n, head_dim, scores + n);
+}
+
+template <int R>
+void ValueRows(const float* weights, const float* values, int64_t keys, int64_t padded, float* out) {
+  constexpr int64_t kWide = Vec::kVectors * Vec::kLanes;
+  int64_t n = 0;
+  for (; n + kWide <= padded; n += kWide) ValueBlock<R, Vec::kVectors>(weights, values + n, keys, padded, out + n);
+  for (; n < padded; n += Vec::kLanes) ValueBlock<R, 1>(weights, values + n, keys, padded, out + n);
+}
+
+using ScoreFn = void (*)(const float*, const float*, int64_t, int64_t, float*);
+using ValueFn = void (*)(const float*, const float*, int64_t, int64_t, float*);
+constexpr ScoreFn kScoreRows[] = {ScoreRows<1>, ScoreRows<2>, ScoreRows<3>, ScoreRows<4>, ScoreRows<5>, ScoreRows<6>};
+constexpr ValueFn kValueRows[] = {ValueRows<1>, ValueRows<2>, ValueRows<3>, ValueRows<4>, ValueRows<5>, ValueRows<6>};
+
+}  // namespace
+}  // namespace vt

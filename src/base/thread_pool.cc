@@ -3,7 +3,9 @@
 #include "base/thread_pool.h"
 
 #include <linux/futex.h>
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -28,6 +30,21 @@ constexpr auto kSpin = std::chrono::microseconds(1000);
 // After this long without work a spinning worker offers its processor to other threads between looks.
 constexpr int kPausesBeforeYield = 2000;
 
+// While it lives, threads that this thread starts inherit a mask with every signal blocked: handlers of the program, or
+// of a host that embeds us, run on its own threads.
+class BlockSignals {
+ public:
+  BlockSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old_);
+  }
+  ~BlockSignals() { pthread_sigmask(SIG_SETMASK, &old_, nullptr); }
+
+ private:
+  sigset_t old_;
+};
+
 void Pause() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
@@ -48,8 +65,14 @@ void FutexWakeAll(std::atomic<uint32_t>& word) {
 
 ThreadPool::ThreadPool(int workers) : workers_(std::clamp(workers, 1, kMaxWorkers)) {
   static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t));
+  const BlockSignals block;
   try {
-    for (int worker = 1; worker < workers_; ++worker) threads_.emplace_back([this, worker] { WorkerLoop(worker); });
+    for (int worker = 1; worker < workers_; ++worker) {
+      threads_.emplace_back([this, worker] {
+        pthread_setname_np(pthread_self(), "vt-worker");
+        WorkerLoop(worker);
+      });
+    }
   } catch (const std::system_error& error) {
     StopThreads();
     Throw(ErrorCode::kOutOfMemory, "threads: cannot start ", workers_ - 1, " worker threads (", error.what(),

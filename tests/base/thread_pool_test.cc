@@ -2,8 +2,10 @@
 #include "base/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/resource.h>
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 #include <vector>
@@ -97,6 +99,22 @@ TEST(ThreadPool, MakesAndEndsManyPools) {
     if (i % 2 == 0) pool.ParallelFor(10, 1, [&](int64_t, int64_t, int) { ++count; });
     EXPECT_EQ(count.load(), i % 2 == 0 ? 10 : 0);
   }
+}
+
+TEST(ThreadPool, WorkersTakeNoSignals) {
+  ThreadPool pool(2);
+  std::atomic<int> arrived{0}, open{0};
+  pool.ParallelFor(2, 1, [&](int64_t, int64_t, int worker) {
+    sigset_t mask;
+    pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+    if (worker != 0 && sigismember(&mask, SIGTERM) != 1) ++open;
+    ++arrived;
+    while (arrived.load() < 2) std::this_thread::yield();
+  });
+  EXPECT_EQ(open.load(), 0);
+  sigset_t own;
+  pthread_sigmask(SIG_SETMASK, nullptr, &own);
+  EXPECT_EQ(sigismember(&own, SIGTERM), 0);
 }
 
 TEST(ThreadPool, OneWorkerIsTheFloor) { EXPECT_EQ(ThreadPool(-3).workers(), 1); }

@@ -10,6 +10,9 @@ import urllib.request
 
 import pytest
 
+# Taken out of the environment: the program tells unknown variables that begin with VLLM_.
+MODELS = pathlib.Path(os.environ.pop("VLLM_TEST_MODELS", "models"))
+STORM_SECONDS = float(os.environ.pop("VLLM_STORM_SECONDS", "20"))
 MODEL = "SmolLM2-135M-Instruct.Q4_1.gguf"
 START_GUARD_S = 120  # hang guards, far above what a start or an answer takes
 ANSWER_GUARD_S = 120
@@ -27,8 +30,8 @@ def vllm(request):
 @pytest.fixture(scope="session")
 def model():
     """Path of the default model."""
-    path = pathlib.Path(os.environ["VLLM_TEST_MODELS"]) / MODEL
-    assert path.exists(), f"{path} is missing: ./dev setup"
+    path = MODELS / MODEL
+    assert path.exists(), f"{path} is missing: VLLM_TEST_MODELS names no folder with it; ./dev test sets it"
     return str(path)
 
 

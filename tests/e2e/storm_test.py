@@ -7,9 +7,9 @@ import struct
 import threading
 import time
 
+from conftest import STORM_SECONDS as SECONDS
 from conftest import Server
 
-SECONDS = float(os.environ.get("VLLM_STORM_SECONDS", "20"))
 STREAMS = 64
 
 

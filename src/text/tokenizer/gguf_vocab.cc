@@ -16,7 +16,7 @@ namespace {
 constexpr int32_t kControl = 3, kUserDefined = 4;
 
 [[noreturn]] void Bad(std::string_view key, std::string_view what) {
-  base::Throw(base::ErrorCode::kBadFile, "tokenizer.ggml.", key, " ", what);
+  base::Throw(base::ErrorCode::kBadFile, "tokenizer.ggml.", key, what.starts_with("[") ? "" : " ", what);
 }
 
 void Check(const GgufVocab& vocab) {

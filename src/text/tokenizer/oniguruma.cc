@@ -13,8 +13,9 @@ namespace {
 // White_Space. PCRE2's own \s also holds U+180E.
 constexpr std::string_view kSpace =
     "\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}";
-// PCRE2's own \w lacks marks and most connectors.
-constexpr std::string_view kWord = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
+// PCRE2's own \w lacks marks and most connectors. Outside of a class Oniguruma counts the numbers of Latin-1 in.
+constexpr std::string_view kWordInClass = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
+constexpr std::string_view kWord = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}";
 
 class Translator {
  public:
@@ -91,11 +92,15 @@ class Translator {
         out_ += "\\x{" + std::string(in_.substr(at_ + 2, 4)) + "}";
         at_ += 6;
         return true;
+      case 'x':
+        // Without braces Oniguruma means a byte, PCRE2 a character.
+        if (Peek(2) != '{' && Peek(2) >= '8') Refuse("a byte that is not ASCII");
+        CopyEscape();
+        return true;
       case 'd':
       case 'D':
       case 'p':
       case 'P':
-      case 'x':
       case 't':
       case 'n':
       case 'r':
@@ -198,7 +203,7 @@ class Translator {
         out_ += "\\S\\x{180e}";
         break;
       case 'w':
-        out_ += kWord;
+        out_ += kWordInClass;
         break;
       case 'h':
         out_ += "0-9a-fA-F";

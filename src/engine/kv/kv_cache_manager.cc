@@ -32,11 +32,14 @@ KvCacheManager::KvCacheManager(const KvCacheConfig& config, const Options& optio
     auto same = std::find_if(lookups_.begin(), lookups_.end(),
                              [&](const LookupGroup& lookup) { return config.groups[lookup.groups[0]].spec == spec; });
     if (same == lookups_.end()) {
-      same = lookups_.insert(lookups_.end(), {.full_attention = spec.kind == KvCacheKind::kFullAttention});
+      const bool full_attention = spec.kind == KvCacheKind::kFullAttention;
+      const auto place = full_attention ? std::find_if_not(lookups_.begin(), lookups_.end(),
+                                                           [](const LookupGroup& l) { return l.full_attention; })
+                                        : lookups_.end();
+      same = lookups_.insert(place, {.full_attention = full_attention});
     }
     same->groups.push_back(i);
   }
-  std::stable_partition(lookups_.begin(), lookups_.end(), [](const LookupGroup& l) { return l.full_attention; });
 }
 
 void KvCacheManager::ExtendHashes(KvSequence& sequence, std::span<const int32_t> token_ids,

@@ -208,8 +208,17 @@ TEST(KvCacheManager, ForgetsAFailedSequence) {
   Cache cache(8);
   Sequence a = cache.Make(40), b = cache.Make(40);
   cache.Admit(a);
-  cache.manager.FreeAndForget(a.kv);
+  cache.manager.FreeAndForget(a.kv, 0);
   EXPECT_EQ(cache.Admit(b), 0);
+  cache.Check({&b});
+}
+
+TEST(KvCacheManager, ForgetsOnlyWhatIsNotTrusted) {
+  Cache cache(8);
+  Sequence a = cache.Make(40), b = cache.Make(40);
+  cache.Admit(a);
+  cache.manager.FreeAndForget(a.kv, 31);
+  EXPECT_EQ(cache.Admit(b), 16);
   cache.Check({&b});
 }
 

@@ -454,6 +454,27 @@ TEST(Scheduler, PriorityGoesOnWithOthersAfterPreemptingTheAskingOne) {
   EXPECT_EQ(Counts(step), (C{{high, 1}}));
 }
 
+// vLLM leaves such blocks findable, and a later request then reads what nobody has written.
+TEST(Scheduler, PriorityForgetsBlocksOfAStepThatItTakesBack) {
+  Bench::Options options;
+  options.num_blocks = 6;
+  options.config.policy = SchedulingPolicy::kPriority;
+  options.config.max_num_batched_tokens = 40;
+  options.config.long_prefill_token_threshold = 20;
+  Bench bench(options);
+  const RequestId low = bench.Add(Prompt(75), {.max_tokens = 5}, 9);
+  bench.Add(Prompt(8, 300), {.max_tokens = 1}, 9);
+  bench.Step();  // 20 tokens of the first prompt; the second request ends
+  const RequestId high = bench.Add(Prompt(16, 500), {.max_tokens = 3}, 0);
+  bench.Step();                               // 40 tokens, three blocks; the other has one
+  const SchedulerOutput step = bench.Step();  // would fill the third block, but the other needs a second one
+  EXPECT_EQ(step.preempted, (std::vector<RequestId>{low}));
+  EXPECT_EQ(Counts(step), (C{{high, 1}}));
+  ASSERT_TRUE(bench.Run());
+  EXPECT_EQ(bench.tokens[low], bench.Expected(low, 5));
+  EXPECT_EQ(bench.tokens[high], bench.Expected(high, 3));
+}
+
 // ---- larger than the pool ----
 
 TEST(CheckAdmissible, RefusesWhatCanNeverRun) {

@@ -57,11 +57,19 @@ class TrunkBuilder {
     scale_ = sub.scale;
   }
 
-  vt::ValueId Linear(vt::ValueId x, Part part, Part bias, int layer, std::string name) {
+  // Inputs of the matrices that write to the residual stream are products with the widest range of all: rounding them
+  // to BF16 costs most of the accuracy that default numerics lose, so they stay in f32.
+  vt::ValueId ResidualLinear(vt::ValueId x, Part part, Part bias, int layer, std::string name) {
+    return Linear(x, part, bias, layer, std::move(name), /*full_precision=*/true);
+  }
+  vt::ValueId Linear(vt::ValueId x, Part part, Part bias, int layer, std::string name, bool full_precision = false) {
     const vt::PackedWeight* weight = weights_.Linear(part, layer);
     const vt::ValueId out = graph_.Activation(vt::RowCount::kTokens, weight->n, std::move(name));
-    graph_.Add(vt::LinearOp<vt::ValueId>{
-        .x = x, .out = out, .bias = MaybeConstant(weights_.Vector(bias, layer), "bias"), .weight = weight});
+    graph_.Add(vt::LinearOp<vt::ValueId>{.x = x,
+                                         .out = out,
+                                         .bias = MaybeConstant(weights_.Vector(bias, layer), "bias"),
+                                         .weight = weight,
+                                         .full_precision = full_precision});
     return out;
   }
 
@@ -183,7 +191,7 @@ void Decoder::BuildTrunk(const spec::Model& model, const ModelWeights& weights, 
                                                 .window = attn->window,
                                                 .scale = static_cast<float>(attn->scale),
                                                 .softcap = static_cast<float>(attn->softcap)});
-        builder.EndSublayer(builder.Linear(mixed, Part::kOut, Part::kOutBias, layer, "attention_out"), sub,
+        builder.EndSublayer(builder.ResidualLinear(mixed, Part::kOut, Part::kOutBias, layer, "attention_out"), sub,
                             Part::kAttnPostNorm, layer);
       } else {
         const auto& mlp = std::get<spec::Mlp>(sub.op);
@@ -191,7 +199,7 @@ void Decoder::BuildTrunk(const spec::Model& model, const ModelWeights& weights, 
         const ValueId gate_up = builder.Linear(normed, Part::kGate, Part::kGateBias, layer, "gate_up");
         const ValueId acted = graph.Activation(RowCount::kTokens, mlp.hidden, "mlp_hidden");
         graph.Add(vt::GatedActOp<ValueId>{.x = gate_up, .out = acted, .act = ActivationOf(mlp.act)});
-        builder.EndSublayer(builder.Linear(acted, Part::kDown, Part::kDownBias, layer, "mlp_out"), sub,
+        builder.EndSublayer(builder.ResidualLinear(acted, Part::kDown, Part::kDownBias, layer, "mlp_out"), sub,
                             Part::kMlpPostNorm, layer);
       }
     }
@@ -219,7 +227,8 @@ void Decoder::BuildHead(const spec::Model& model, const ModelWeights& weights, v
                                    .eps = static_cast<float>(model.head.norm.eps)});
   at_.logits = graph.Activation(RowCount::kLogitRows, model.vocab, "logits");
   graph.MarkOutput(at_.logits);
-  graph.Add(vt::LinearOp<ValueId>{.x = at_.final_normed, .out = at_.logits, .weight = weights.Linear(Part::kHead)});
+  graph.Add(vt::LinearOp<ValueId>{
+      .x = at_.final_normed, .out = at_.logits, .weight = weights.Linear(Part::kHead), .full_precision = true});
   if (model.head.scale != 1 || model.head.softcap != 0)
     graph.Add(vt::SoftcapOp<ValueId>{
         .x = at_.logits, .scale = static_cast<float>(model.head.scale), .cap = static_cast<float>(model.head.softcap)});

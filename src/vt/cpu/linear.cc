@@ -143,7 +143,7 @@ void CpuLinear(const OpArgs& args, KernelContext& context) {
   if (rows == 0) return;
   for (const Segment& segment : op.weight->segments) IndexOf(segment.format);
   const LinearKernels& kernels = KernelsOf(context.isa);
-  const bool bf16 = UsesBf16(rows, context.numerics, context.isa), few = rows <= kFewRows;
+  const bool bf16 = !op.full_precision && UsesBf16(rows, context.numerics, context.isa), few = rows <= kFewRows;
 
   // Worker 0's scratch also holds what all share: the padded or rounded x. All scratch is taken here, where running out
   // of memory can still be reported.

@@ -15,9 +15,9 @@ inline constexpr int kMaxTemplateNesting = 200;
 inline constexpr int kMaxTemplateRecursion = 1500;
 // Lists in lists. Above kMaxJsonDepth, so that every request can be passed on.
 inline constexpr int kMaxTemplateValueDepth = 256;
-// One rendering: a million-token conversation takes under 1 % of these. Steps are about 50 ns each.
-inline constexpr int64_t kMaxTemplateSteps = 20'000'000;
-inline constexpr int64_t kMaxTemplateAllocatedBytes = int64_t{1} << 30;
+// One rendering: a conversation of a million tokens takes a few percent of these. A step is about 100 ns.
+inline constexpr int64_t kMaxTemplateSteps = 10'000'000;
+inline constexpr int64_t kMaxTemplateAllocatedBytes = int64_t{512} << 20;
 inline constexpr int64_t kMaxTemplateStringBytes = int64_t{64} << 20;
 // The length of a range(): jinja2's sandbox has the same.
 inline constexpr int64_t kMaxTemplateRange = 100'000;

@@ -460,9 +460,14 @@ class Server : public HttpServer {
 
  private:
   void CloseSessions(bool only_idle) {
-    std::lock_guard lock(shared_->mutex);
-    for (Session* session : shared_->sessions)
-      if (auto alive = session->weak_from_this().lock()) alive->Close(only_idle);
+    // A session's end takes the mutex, so the last reference must not go away under it.
+    std::vector<std::shared_ptr<Session>> alive;
+    {
+      std::lock_guard lock(shared_->mutex);
+      for (Session* session : shared_->sessions)
+        if (auto held = session->weak_from_this().lock()) alive.push_back(std::move(held));
+    }
+    for (const auto& session : alive) session->Close(only_idle);
   }
 
   void ListenTcp() {

@@ -167,7 +167,7 @@ TEST(Jinja, HostileTemplatesEndWithAnError) {
       {"{{ [0] * 1000000000000 }}", "too much data"},
       {"{% set n = namespace(s='a') %}{% for i in range(60) %}{% set n.s = n.s + n.s %}{% endfor %}", "string of"},
       {"{% set n = namespace(s='a' * 30000000) %}{% for i in range(1000) %}{% set n.s = n.s.upper() %}{% endfor %}",
-       "too much data"},
+       "too m"},
       {"{% for i in range(100000) %}{{ 'a' * 10000 }}{% endfor %}", "string of"},
       {"{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "recursion"},
       {"{% macro f(x) %}{{ f([x]) }}{% endmacro %}{{ f(1) }}", "deep"},

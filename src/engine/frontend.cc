@@ -77,7 +77,7 @@ base::Status CheckPrompt(const std::vector<int32_t>& ids, int64_t max_model_len,
   return base::Ok();
 }
 
-// Each word both without and with a leading space; the spaced form only where it is another token and no longer.
+// Each word both without and with a leading space; the spaced form only where it is another token and of equal length.
 base::Status TokenizeBadWords(SamplingParams& params, const Tokenizer& tokenizer) {
   const auto refuse = [&](const std::string& message) {
     return Refuse(message,

@@ -23,7 +23,7 @@ HEAVY = r'#\s*include <(nlohmann/json\.hpp|boost/|simdjson|spdlog/|yaml-cpp/|pro
 BANNED = {  # pattern: (folders it may live in, what to do instead)
     r"\bgetenv\(": ({"app"}, "read options in src/app and pass them down"),
     r"#\s*if(def)?\s.*(CUDA|VULKAN|__HIP)": (set(), "a device is a link-time folder under vt/, not a macro"),
-    r"//.*\b(FIXME|XXX|previously|no longer|used to)\b": (set(), "comments state what is, git keeps what was"),
+    r"//.*\b(FIXME|XXX|previously|formerly|(we|it|this|that) used to)\b": (set(), "comments state what is, git keeps what was"),
     r"(?<![\w.])assert\(": (set(), "use CHECK (always on) or DCHECK (debug)"),
     r"\busing namespace (?!std::(string|chrono)?_?(view_)?literals)": (set(), "name what is used"),
 }

@@ -1,4 +1,4 @@
-// The process log on stderr. Off (kError) in the C ABI's host processes unless asked. Thread-safe.
+// The process log on stderr. Off (kOff) in the C ABI's host processes. Thread-safe.
 #pragma once
 #include <string_view>
 
@@ -6,7 +6,7 @@
 
 namespace base {
 
-enum class LogLevel { kDebug, kInfo, kWarning, kError };
+enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
 
 void SetLogLevel(LogLevel level);
 void Log(LogLevel level, std::string_view message);

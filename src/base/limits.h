@@ -7,6 +7,10 @@ namespace base {
 
 // JSON of clients: deep enough for any tool schema seen, far below where copying or dumping would exhaust a stack.
 inline constexpr int kMaxJsonDepth = 128;
+// Values of a client's JSON: a prompt of a million token ids four times over. Each takes 16 bytes and more, however short its text.
+inline constexpr size_t kMaxJsonValues = size_t{4} << 20;
+// Names of one object, which are searched in order: schemas and logit biases have some hundreds.
+inline constexpr size_t kMaxJsonObjectKeys = size_t{1} << 16;
 
 // Chat templates. Real ones are under 100 KB and nest under 20 deep; CPython itself refuses about 200 nested parentheses.
 inline constexpr size_t kMaxTemplateBytes = 1 << 20;
@@ -32,8 +36,9 @@ inline constexpr size_t kMaxTokenBytes = size_t{16} << 10;
 inline constexpr size_t kMaxRegexBytes = size_t{16} << 10;
 // Components nested in a tokenizer file ("Sequence" in "Sequence"): two in practice; parsing recurses.
 inline constexpr int kMaxTokenizerNesting = 8;
-// Text that one call tokenizes: positions are 32-bit, and a context of a million tokens is a few MB.
-inline constexpr size_t kMaxTokenizeBytes = size_t{256} << 20;
+// Text that one call tokenizes: positions are 32-bit, a context of a million tokens is a few MB, and the worst text needs
+// 30 times its bytes.
+inline constexpr size_t kMaxTokenizeBytes = size_t{64} << 20;
 // Tokens whose text an incremental detokenizer holds back while they end inside a character: a character is at most four bytes,
 // so more are bytes that will never form one, and decoding them again for every token would be quadratic.
 inline constexpr size_t kMaxHeldTokens = 32;
@@ -99,11 +104,17 @@ inline constexpr int kWriteTimeoutSeconds = 30;
 // From a request's head to its last byte; and between requests.
 inline constexpr int kRequestTimeoutSeconds = 60;
 inline constexpr int kIdleConnectionSeconds = 75;
+// After a refusal the rest of the request is read and dropped, so that the client sees the answer: as much as one that sends twice
+// what it may, and no longer than a slow network takes to tell it.
+inline constexpr int kLingerSeconds = 5;
+inline constexpr size_t kMaxLingerBytes = 2 * kMaxRequestBodyBytes;
 // Descriptors are few (1,024 is a common limit of a process), and each connection holds one.
 inline constexpr int64_t kMaxConnections = 4096;
 
 // Prompts of one completions request: vLLM's bound. Each is an engine request.
 inline constexpr size_t kMaxPromptsPerRequest = 1024;
+// Stop strings, bad words and id lists of a completions request times its prompts, each of which gets its own copy.
+inline constexpr size_t kMaxRepeatedParamsBytes = size_t{64} << 20;
 // A client's own request id; it is repeated in every event.
 inline constexpr size_t kMaxRequestIdBytes = 256;
 // Messages of one chat request: far more than any conversation, and each is copied into the template's values.

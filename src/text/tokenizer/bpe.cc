@@ -40,18 +40,25 @@ class SplitFinder {
     prefixes_.assign(1, 0);
     for (const char c : text) prefixes_.push_back(prefixes_.back() * Vocab::kBase + static_cast<uint8_t>(c) + 1);
     while (powers_.size() <= text.size()) powers_.push_back(powers_.back() * Vocab::kBase);
+    const size_t first = text.empty() ? 0 : CharBytes(text[0]);
+    for (size_t at = first; at < text.size(); at += CharBytes(text[at])) {
+      vocab_.Prefetch(prefixes_[at]);
+      vocab_.Prefetch(Suffix(at));
+    }
     const size_t chars = CountChars(text);
     size_t left_chars = 1;
-    for (size_t at = text.empty() ? 0 : CharBytes(text[0]); at < text.size(); at += CharBytes(text[at]), ++left_chars) {
+    for (size_t at = first; at < text.size(); at += CharBytes(text[at]), ++left_chars) {
       const auto left = vocab_.Find(text.substr(0, at), prefixes_[at]);
       if (!left) continue;
-      const uint64_t suffix = prefixes_.back() - prefixes_[at] * powers_[text.size() - at];
-      const auto right = vocab_.Find(text.substr(at), suffix);
+      const auto right = vocab_.Find(text.substr(at), Suffix(at));
       if (right) out.push_back({left_chars, chars - left_chars, {*left, *right, id, 0}});
     }
   }
 
  private:
+  // The hash of what follows byte `at` of the current token.
+  uint64_t Suffix(size_t at) const { return prefixes_.back() - prefixes_[at] * powers_[prefixes_.size() - 1 - at]; }
+
   const Vocab& vocab_;
   std::vector<uint64_t> prefixes_, powers_ = {1};
 };
@@ -95,12 +102,10 @@ Bpe::Bpe(Vocab vocab, const std::vector<Merge>& merges, BpeOptions options)
     while (pairs_[at].pair != UINT64_MAX && pairs_[at].pair != key) at = (at + 1) & mask;
     pairs_[at] = {key, merge.rank, merge.merged};  // of a pair given twice the later one counts
   }
-  std::string text;
-  for (char32_t c = 0; c < 0x10000; ++c) {
-    if (c >= 0xD800 && c < 0xE000) continue;
-    text.clear();
-    AppendChar(text, c);
-    bmp_[c] = vocab_.Find(text).value_or(-1);
+  for (int32_t id = 0; id < vocab_.id_end(); ++id) {
+    const std::string_view text = vocab_.Text(id);
+    if (text.empty() || text.size() != CharBytes(text[0]) || text.size() > 3) continue;
+    bmp_[CharAt(text, 0)] = vocab_.Find(text).value_or(-1);  // of a token given twice the last id counts
   }
   for (int byte = 0; byte < 256; ++byte) {
     char name[8];

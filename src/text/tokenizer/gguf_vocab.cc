@@ -82,6 +82,7 @@ std::vector<Merge> ReadMerges(const GgufVocab& gguf, const Vocab& vocab) {
 }
 
 Parts ByteLevelParts(const GgufVocab& gguf, const PreSplits& splits) {
+  if (gguf.merges.empty()) Bad("merges", "is missing or empty; convert the model again");
   Vocab vocab;
   vocab.Reserve(gguf.tokens.size(), gguf.tokens.size() * 8);
   for (size_t id = 0; id < gguf.tokens.size(); ++id) {

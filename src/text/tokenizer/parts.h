@@ -29,7 +29,8 @@ struct Parts {
   std::map<std::string, std::string> special_tokens = {};  // bos_token, eos_token, …: their strings
   std::optional<int32_t> eot = {};
   std::map<std::string, std::string> chat_templates = {};  // by name; "default" is the usual one
-  bool clean_up_spaces = false;                            // Decode removes spaces before punctuation
+  size_t max_token_chars = 0;
+  bool clean_up_spaces = false;  // Decode removes spaces before punctuation
 };
 
 inline const Vocab& VocabOf(const Model& model) {

@@ -1,6 +1,7 @@
 // Cutting normalized text into the pieces that the model sees one by one.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <variant>
@@ -50,7 +51,8 @@ Regex Gpt2Regex();
 
 struct Pieces {
   struct Span {
-    size_t begin = 0, end = 0;
+    uint32_t begin = 0,
+             end = 0;    // 32 bits: a text may have as many pieces as bytes, and is below base::kMaxTokenizeBytes
     bool first = false;  // starts at byte 0 of the whole input
   };
   std::string text = {};

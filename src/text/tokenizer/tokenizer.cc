@@ -140,6 +140,8 @@ int32_t Tokenizer::vocab_size() const {
   return size;
 }
 
+size_t Tokenizer::max_token_chars() const { return parts_->max_token_chars; }
+
 std::optional<int32_t> Tokenizer::bos_id() const { return NamedId(*this, "bos_token"); }
 std::optional<int32_t> Tokenizer::eos_id() const { return NamedId(*this, "eos_token"); }
 std::optional<int32_t> Tokenizer::unk_id() const { return NamedId(*this, "unk_token"); }

@@ -81,6 +81,8 @@ class Tokenizer {
   bool IsAdded(int32_t id) const;
   // One more than the largest id. Ids below it may be missing.
   int32_t vocab_size() const;
+  // Characters of the longest token: a text of more than that times a number of tokens cannot fit into so many.
+  size_t max_token_chars() const;
 
   std::optional<int32_t> bos_id() const;
   std::optional<int32_t> eos_id() const;

@@ -146,6 +146,13 @@ void Finish(Parts& parts, AddedTokenList added, const Config& config) {
     if (!added.Has(token.content)) added.Add(token);
   }
   parts.added = std::move(added).Build(parts.normalizers);
+  const Vocab& vocab = VocabOf(parts.model);
+  for (int32_t id = 0; id < vocab.id_end(); ++id) {
+    parts.max_token_chars = std::max(parts.max_token_chars, CountChars(vocab.Text(id)));
+  }
+  for (const AddedToken& token : parts.added.tokens()) {
+    parts.max_token_chars = std::max(parts.max_token_chars, CountChars(token.content));
+  }
   for (const auto& [name, text] : config.chat_templates) parts.chat_templates[name] = text;
   // The clean-up was made for word pieces; on BPE it would remove spaces that are in the text.
   parts.clean_up_spaces = config.clean_up_spaces && (config.for_bpe_too || !std::holds_alternative<Bpe>(parts.model));

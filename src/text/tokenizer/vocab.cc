@@ -21,7 +21,7 @@ uint64_t Mix(uint64_t hash) {
 void Vocab::Reserve(size_t tokens, size_t bytes) {
   text_.reserve(bytes);
   spans_.reserve(tokens);
-  Grow(std::bit_ceil(tokens * 2 + 16));
+  Grow(std::bit_ceil(tokens + tokens / 2 + 64));
 }
 
 // The slot of `text`, or the free slot where it belongs.
@@ -63,6 +63,10 @@ void Vocab::Add(std::string_view text, int32_t id) {
   slot.id = id;
   if (static_cast<size_t>(id) >= spans_.size()) spans_.resize(static_cast<size_t>(id) + 1);
   spans_[static_cast<size_t>(id)] = {slot.offset, slot.size, true};
+}
+
+void Vocab::Prefetch(uint64_t hash) const {
+  if (!slots_.empty()) __builtin_prefetch(&slots_[Mix(hash) & (slots_.size() - 1)]);
 }
 
 std::optional<int32_t> Vocab::Find(std::string_view text, uint64_t hash) const {

@@ -27,6 +27,8 @@ class Vocab {
   std::optional<int32_t> Find(std::string_view text) const { return Find(text, Hash(text)); }
   // `hash` is Hash(text).
   std::optional<int32_t> Find(std::string_view text, uint64_t hash) const;
+  // Starts to load what Find of that hash will read: many look-ups in a row are bound by memory latency.
+  void Prefetch(uint64_t hash) const;
   bool Has(int32_t id) const { return id >= 0 && static_cast<size_t>(id) < spans_.size() && spans_[id].present; }
   // "" for an id that is not there.
   std::string_view Text(int32_t id) const {

@@ -115,6 +115,7 @@ TEST(GgufVocab, RefusalsNameTheKey) {
       {[](GgufVocab& v) { v.merges[1] = "ab"; }, "tokenizer.ggml.merges[1] 'ab' is not two tokens"},
       {[](GgufVocab& v) { v.merges[1] = "a x"; }, "tokenizer.ggml.merges[1] needs token 'x'"},
       {[](GgufVocab& v) { v.merges[1] = "b a"; }, "tokenizer.ggml.merges[1] needs token 'ba'"},
+      {[](GgufVocab& v) { v.merges.clear(); }, "tokenizer.ggml.merges is missing or empty"},
       {[](GgufVocab& v) { v.eos = 12; }, "tokenizer.ggml.eos_token_id is 12, outside of the 12 tokens"},
       {[](GgufVocab& v) { v.bos = -1; }, "tokenizer.ggml.bos_token_id is -1"},
       {[](GgufVocab& v) { v.eot = int64_t{1} << 40; }, "tokenizer.ggml.eot_token_id"},

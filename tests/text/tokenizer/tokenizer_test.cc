@@ -102,6 +102,12 @@ TEST(Tokenizer, TokensAreKnownByTextBytesAndId) {
   EXPECT_EQ(tokenizer->Decode(std::vector<int32_t>{-1, 1 << 20}), "");
 }
 
+TEST(Tokenizer, TheLongestTokenIsKnown) {
+  const auto tokenizer = Tokenizer::FromTokenizerJson(
+      R"({"model":{"type":"BPE","vocab":{"a":0,"漢字é":1},"merges":[]}})", R"({"bos_token":"<bos>"})");
+  EXPECT_EQ(tokenizer->max_token_chars(), 5u);
+}
+
 TEST(Tokenizer, ThreadsShareOne) {
   const auto tokenizer = Tokenizer::FromTokenizerJson(ReadFile(GoldenPath("byte_level.json")));
   const std::string text = Corpus(8, 20000);

@@ -1,48 +1,94 @@
-// Guarded JSON for client input: bounded depth, no exceptions, insertion order kept.
+// Guarded JSON for client input: bounded depth and size, no exceptions, insertion order kept.
 #include "base/json.h"
 
 #include <nlohmann/json.hpp>
+#include <unordered_map>
+
+#include "base/limits.h"
 
 namespace base {
 namespace {
 
-// A SAX consumer that builds the document and stops at a depth. The parser callback of the library is quadratic in the
-// elements of an array of objects, so the depth is counted here.
-class DepthLimited : public nlohmann::detail::json_sax_dom_parser<Json> {
-  using Dom = nlohmann::detail::json_sax_dom_parser<Json>;
-
+// Builds the document as it is read. The library's own builder searches an ordered object from its start for every key,
+// which is quadratic, and its callback is quadratic in the elements of an array of objects.
+class Builder {
  public:
-  DepthLimited(Json& out, int max_depth) : Dom(out, /*allow_exceptions=*/false), max_depth_(max_depth) {}
-  bool start_object(std::size_t size) { return Enter() && Dom::start_object(size); }
-  bool end_object() { return --depth_, Dom::end_object(); }
-  bool start_array(std::size_t size) { return Enter() && Dom::start_array(size); }
-  bool end_array() { return --depth_, Dom::end_array(); }
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) {
-    error_byte_ = position;
-    return false;
+  Builder(Json& out, int max_depth) : out_(out), max_depth_(max_depth) {}
+
+  bool null() { return Add(nullptr) != nullptr; }
+  bool boolean(bool value) { return Add(value) != nullptr; }
+  bool number_integer(int64_t value) { return Add(value) != nullptr; }
+  bool number_unsigned(uint64_t value) { return Add(value) != nullptr; }
+  bool number_float(double value, const std::string&) { return Add(value) != nullptr; }
+  bool string(std::string& value) { return Add(std::move(value)) != nullptr; }
+  bool binary(Json::binary_t&) { return false; }  // no part of JSON texts
+  bool start_object(std::size_t) { return Open(Json::object()); }
+  bool start_array(std::size_t) { return Open(Json::array()); }
+  bool key(std::string& name) {
+    Level& level = levels_.back();
+    const auto [found, added] = level.places.try_emplace(name, level.places.size());
+    level.place = found->second;
+    if (!added) return true;  // the last value of a repeated name counts, as in Python
+    if (level.places.size() > kMaxJsonObjectKeys)
+      return Refuse(StrCat("JSON object of more than ", kMaxJsonObjectKeys, " names"));
+    Members(level).push_back({std::move(name), nullptr});
+    return true;
   }
-  bool too_deep() const { return too_deep_; }
-  std::size_t error_byte() const { return error_byte_; }
+  bool end_object() { return Close(); }
+  bool end_array() { return Close(); }
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) {
+    return Refuse(StrCat("invalid JSON at byte ", position));
+  }
+  const std::string& refusal() const { return refusal_; }
 
  private:
-  bool Enter() {
-    too_deep_ = ++depth_ > max_depth_;
-    return !too_deep_;
+  struct Level {
+    Json* value;
+    std::unordered_map<std::string, size_t> places = {};  // of an object's names
+    size_t place = 0;                                     // of the name that was read last
+  };
+
+  static Json::object_t& Members(Level& level) { return level.value->get_ref<Json::object_t&>(); }
+  bool Refuse(std::string why) {
+    refusal_ = std::move(why);
+    return false;
   }
-  int max_depth_, depth_ = 0;
-  bool too_deep_ = false;
-  std::size_t error_byte_ = 0;
+  // Null, with a refusal, when the document has too many values.
+  Json* Add(Json value) {
+    if (++values_ > kMaxJsonValues) return Refuse(StrCat("JSON of more than ", kMaxJsonValues, " values")), nullptr;
+    if (levels_.empty()) return &(out_ = std::move(value));
+    Level& level = levels_.back();
+    if (level.value->is_object())
+      return &(Members(level).begin()[static_cast<ptrdiff_t>(level.place)].second = std::move(value));
+    level.value->push_back(std::move(value));
+    return &level.value->back();
+  }
+  bool Open(Json empty) {
+    if (levels_.size() >= static_cast<size_t>(max_depth_))
+      return Refuse(StrCat("JSON nested deeper than ", max_depth_, " levels"));
+    Json* added = Add(std::move(empty));
+    if (added) levels_.push_back({added});
+    return added != nullptr;
+  }
+  bool Close() {
+    levels_.pop_back();
+    return true;
+  }
+
+  Json& out_;
+  const int max_depth_;
+  size_t values_ = 0;
+  std::vector<Level> levels_;
+  std::string refusal_;
 };
 
 }  // namespace
 
 Result<Json> ParseJson(std::string_view text, int max_depth) {
   Json out;
-  DepthLimited handler(out, max_depth);
-  if (Json::sax_parse(text.begin(), text.end(), &handler)) return out;
-  if (handler.too_deep())
-    return MakeError(ErrorCode::kInvalidArgument, "JSON nested deeper than ", max_depth, " levels");
-  return MakeError(ErrorCode::kInvalidArgument, "invalid JSON at byte ", handler.error_byte());
+  Builder builder(out, max_depth);
+  if (Json::sax_parse(text.begin(), text.end(), &builder)) return out;
+  return MakeError(ErrorCode::kInvalidArgument, builder.refusal());
 }
 
 std::string DumpJson(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }

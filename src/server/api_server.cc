@@ -105,7 +105,12 @@ void ApiServer::Handle(HttpRequest request, std::shared_ptr<Responder> responder
   for (const RouteRow& row : kRoutes) {
     if (row.route.path != request.path || (row.dev_only && !context_.options.dev_mode)) continue;
     known_path = true;
-    if (row.route.method == request.method) return row.handler(context_, std::move(request), std::move(responder));
+    if (row.route.method != request.method) continue;
+    try {
+      return row.handler(context_, std::move(request), responder);
+    } catch (const base::Exception& exception) {  // the tokenizer's refusal of a text
+      return responder->Send(ErrorResponse(FromEngineError(exception.error())));
+    }
   }
   responder->Send(known_path ? HttpError(405, "Method Not Allowed") : HttpError(404, "Not Found"));
 }

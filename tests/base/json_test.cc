@@ -6,6 +6,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/limits.h"
+
 namespace base {
 namespace {
 
@@ -39,6 +41,38 @@ TEST(Json, SyntaxErrorsNameTheByte) {
 TEST(Json, TextAfterTheValueIsAnError) { EXPECT_FALSE(ParseJson("{} x", 8).ok()); }
 
 TEST(Json, EmptyTextIsAnError) { EXPECT_FALSE(ParseJson("", 8).ok()); }
+
+TEST(Json, TheLastValueOfARepeatedNameCountsAtTheFirstsPlace) {
+  const Result<Json> value = ParseJson(R"({"a":1,"b":2,"a":{"c":3}})", 8);
+  ASSERT_TRUE(value.ok());
+  EXPECT_EQ(DumpJson(*value), R"({"a":{"c":3},"b":2})");
+}
+
+TEST(Json, EveryKindOfValueIsRead) {
+  const char* text = R"([null,true,false,-1,18446744073709551615,1.5,"\u00e9\n",[],{},{"a":[{"b":[1]}]}])";
+  const Result<Json> value = ParseJson(text, 8);
+  ASSERT_TRUE(value.ok());
+  EXPECT_EQ(*value, Json::parse(text));
+}
+
+TEST(Json, TooManyNamesOfOneObjectAreRefused) {
+  std::string text = "{\"x\":0";
+  for (size_t i = 0; i < kMaxJsonObjectKeys; ++i) text += StrCat(",\"", i, "\":0");
+  const Result<Json> value = ParseJson(text + "}", 8);
+  ASSERT_FALSE(value.ok());
+  EXPECT_EQ(value.error().message, "JSON object of more than 65536 names");
+}
+
+TEST(Json, TooManyValuesAreRefused) {
+  std::string text = "[0";
+  for (size_t i = 0; i < kMaxJsonValues; ++i) text += ",0";
+  EXPECT_FALSE(ParseJson(text + "]", 8).ok());
+}
+
+TEST(Json, NumbersBeyondADoubleAndInvalidUtf8AreErrors) {
+  EXPECT_FALSE(ParseJson("1e999", 8).ok());
+  EXPECT_FALSE(ParseJson("\"\xff\"", 8).ok());
+}
 
 TEST(Json, DumpReplacesHalfCharactersAndNonFiniteNumbers) {
   Json value;

@@ -78,7 +78,6 @@ class Session : public Responder, public std::enable_shared_from_this<Session> {
       shared_->sessions.erase(this);
     }
     --shared_->connections;
-    shared_->idle.notify_all();
   }
 
   void Start() {
@@ -92,6 +91,7 @@ class Session : public Responder, public std::enable_shared_from_this<Session> {
   }
 
   void Send(HttpResponse response) override {
+    if (gone_.load(std::memory_order_acquire)) return;
     asio::post(socket_.get_executor(), [self = shared_from_this(), response = std::move(response)]() mutable {
       if (!self->answering_ || self->head_sent_) return;
       const std::string body = std::move(response.body);
@@ -104,8 +104,10 @@ class Session : public Responder, public std::enable_shared_from_this<Session> {
     });
   }
   void StartStream(HttpResponse head) override {
+    if (gone_.load(std::memory_order_acquire)) return;
     asio::post(socket_.get_executor(), [self = shared_from_this(), head = std::move(head)] {
       if (!self->answering_ || self->head_sent_) return;
+      if (!self->chunked_) self->keep_alive_ = false;  // the end of the connection is the end of the body
       std::string text = self->Head(head);
       if (self->chunked_) AppendHeader(text, "Transfer-Encoding", "chunked");
       AppendHeader(text, "Cache-Control", "no-cache");
@@ -127,19 +129,22 @@ class Session : public Responder, public std::enable_shared_from_this<Session> {
     return !too_slow;
   }
   void End() override {
+    if (gone_.load(std::memory_order_acquire)) return;
     asio::post(socket_.get_executor(), [self = shared_from_this()] {
       if (!self->answering_ || !self->head_sent_ || self->ended_) return;
       self->ended_ = true;
-      if (self->chunked_) {
+      if (self->chunked_ && !self->head_request_) {
         self->Enqueue("0\r\n\r\n");
       } else {
-        self->keep_alive_ = false;
         self->Pump();
       }
     });
   }
   void OnGone(std::function<void()> gone) override {
-    asio::post(socket_.get_executor(), [self = shared_from_this(), gone = std::move(gone)]() mutable {
+    if (gone_.load(std::memory_order_acquire)) return gone();
+    // The pool of workers must not end before it has had the chance to call `gone`.
+    auto work = asio::make_work_guard(shared_->workers);
+    asio::post(socket_.get_executor(), [self = shared_from_this(), gone = std::move(gone), work]() mutable {
       if (self->gone_) {
         asio::post(self->shared_->workers, std::move(gone));
       } else if (self->answering_ && !self->ended_) {
@@ -156,13 +161,18 @@ class Session : public Responder, public std::enable_shared_from_this<Session> {
   void Arm(int seconds) {
     deadline_.expires_after(std::chrono::seconds(seconds));
     deadline_.async_wait([self = weak_from_this()](ErrorCode error) {
-      if (error) return;
-      if (auto session = self.lock()) session->TimedOut();
+      auto session = self.lock();
+      // A wait that had ended when it was cancelled comes without an error; the expiry tells it.
+      if (error || !session || session->deadline_.expiry() > std::chrono::steady_clock::now()) return;
+      session->TimedOut();
     });
   }
+  void Disarm() { deadline_.expires_at(std::chrono::steady_clock::time_point::max()); }
 
   void TimedOut() {
-    if (!answering_ && reading_body_) {
+    if (!answering_ && reading_body_ && !lingering_) {
+      ErrorCode ignored;
+      socket_.cancel(ignored);
       Refuse(408, "the request took too long to arrive");
     } else {
       Disconnect();
@@ -199,12 +209,12 @@ class Session : public Responder, public std::enable_shared_from_this<Session> {
   void ReadRest() {
     http::async_read(socket_, buffer_, *parser_, [self = shared_from_this()](ErrorCode error, size_t) {
       if (error) return self->ReadFailed(error);
-      self->Handle();
+      if (!self->answering_ && !self->lingering_ && !self->gone_) self->Handle();
     });
   }
 
   void ReadFailed(ErrorCode error) {
-    if (answering_) return;  // a refusal is on its way
+    if (answering_ || lingering_) return;  // a refusal is on its way
     if (error == http::error::body_limit)
       return Refuse(413, base::StrCat("the body is larger than ", shared_->max_body_bytes, " bytes"));
     if (error == http::error::header_limit)
@@ -217,6 +227,7 @@ class Session : public Responder, public std::enable_shared_from_this<Session> {
 
   // Answers a request that never reached a handler, and closes.
   void Refuse(int status, const std::string& message) {
+    refused_ = true;
     BeginAnswer(false, parser_ && parser_->get().method() == http::verb::head, true);
     const std::string phrase(http::obsolete_reason(static_cast<http::status>(status)));
     Send({.status = status,
@@ -225,7 +236,7 @@ class Session : public Responder, public std::enable_shared_from_this<Session> {
   }
 
   void BeginAnswer(bool keep_alive, bool head_request, bool chunked) {
-    deadline_.cancel();
+    Disarm();
     answering_ = true;
     head_sent_ = ended_ = false;
     keep_alive_ = keep_alive;
@@ -243,7 +254,8 @@ class Session : public Responder, public std::enable_shared_from_this<Session> {
     watching_ = true;
     socket_.async_read_some(buffer_.prepare(4096), [self = shared_from_this()](ErrorCode error, size_t bytes) {
       self->watching_ = false;
-      if (error) return self->Disconnect();
+      const bool resumes = std::exchange(self->resumes_, false);
+      if (error && !(resumes && error == asio::error::operation_aborted)) return self->Disconnect();
       self->buffer_.commit(bytes);
       if (self->answering_) return self->Watch();
       self->ReadHead();
@@ -257,7 +269,7 @@ class Session : public Responder, public std::enable_shared_from_this<Session> {
                      std::string_view(http::obsolete_reason(static_cast<http::status>(response.status))), "\r\n");
     if (!response.content_type.empty()) AppendHeader(text, "Content-Type", response.content_type);
     for (const auto& [name, value] : response.headers) AppendHeader(text, name, value);
-    AppendHeader(text, "Connection", keep_alive_ && (chunked_ || response.status >= 200) ? "keep-alive" : "close");
+    AppendHeader(text, "Connection", keep_alive_ ? "keep-alive" : "close");
     return text;
   }
 
@@ -286,22 +298,55 @@ class Session : public Responder, public std::enable_shared_from_this<Session> {
     for (const std::string& text : pending_) out_ += text;
     pending_.clear();
     writing_ = true;
-    const size_t streamed = std::exchange(streamed_bytes_, 0);
+    written_ = 0;
+    WriteSome(std::exchange(streamed_bytes_, 0));
+  }
+
+  // The deadline is for each piece that the client takes, not for the whole.
+  void WriteSome(size_t streamed) {
     Arm(base::kWriteTimeoutSeconds);
-    asio::async_write(socket_, asio::buffer(out_), [self = shared_from_this(), streamed](ErrorCode error, size_t) {
-      self->writing_ = false;
-      self->backlog_bytes_ -= streamed;
-      self->deadline_.cancel();
-      if (error) return self->Disconnect();
-      self->Pump();
-    });
+    socket_.async_write_some(asio::buffer(out_) + written_,
+                             [self = shared_from_this(), streamed](ErrorCode error, size_t bytes) {
+                               self->written_ += bytes;
+                               if (!error && self->written_ < self->out_.size()) return self->WriteSome(streamed);
+                               self->writing_ = false;
+                               self->backlog_bytes_ -= streamed;
+                               if (error) return self->Disconnect();
+                               self->Disarm();
+                               self->Pump();
+                             });
   }
 
   void FinishAnswer() {
     EndAnswer();
+    if (out_.capacity() > base::kMaxPipelinedBytes) std::string().swap(out_);
+    if (refused_) return Linger();
     if (!keep_alive_ || shared_->draining) return Disconnect();
-    if (watching_) return Arm(base::kIdleConnectionSeconds);  // the pending read goes on with the next request
-    ReadHead();
+    if (!watching_) return ReadHead();
+    Arm(base::kIdleConnectionSeconds);  // the pending read goes on with the next request
+    if (buffer_.size() == 0) return;
+    resumes_ = true;  // a request may be here already, so the read must not wait for more
+    ErrorCode ignored;
+    socket_.cancel(ignored);
+  }
+
+  // Closes after a refusal. What the client still sends is read and dropped: unread bytes at close reset a connection,
+  // and the client would lose the answer.
+  void Linger() {
+    ErrorCode ignored;
+    socket_.shutdown(Socket::shutdown_send, ignored);
+    lingering_ = true;
+    Arm(base::kLingerSeconds);
+    Discard();
+  }
+  void Discard() {
+    buffer_.clear();
+    socket_.async_read_some(buffer_.prepare(base::kMaxPipelinedBytes),
+                            [self = shared_from_this()](ErrorCode error, size_t bytes) {
+                              self->discarded_bytes_ += bytes;
+                              if (error || self->discarded_bytes_ > base::kMaxLingerBytes) return self->Disconnect();
+                              self->Discard();
+                            });
   }
 
   void EndAnswer() {
@@ -310,12 +355,16 @@ class Session : public Responder, public std::enable_shared_from_this<Session> {
     on_gone_ = nullptr;
     backlog_bytes_ = 0;
     --shared_->active;
+    {
+      const std::lock_guard lock(shared_->mutex);
+    }  // a waiter is either before its look at `active` or asleep
     shared_->idle.notify_all();
   }
 
   void Disconnect() {
     gone_ = true;
     if (answering_ && !ended_ && on_gone_) asio::post(shared_->workers, std::move(on_gone_));
+    Disarm();
     deadline_.cancel();
     ErrorCode ignored;
     socket_.shutdown(Socket::shutdown_both, ignored);
@@ -335,6 +384,9 @@ class Session : public Responder, public std::enable_shared_from_this<Session> {
   std::deque<std::string> pending_;
   std::function<void()> on_gone_;
   size_t streamed_bytes_ = 0;  // of pending_
+  size_t written_ = 0;         // of out_
+  size_t discarded_bytes_ = 0;
+  bool refused_ = false, lingering_ = false, resumes_ = false;
   bool reading_body_ = false, answering_ = false, head_sent_ = false, ended_ = false, writing_ = false,
        watching_ = false;
   bool keep_alive_ = true, head_request_ = false, chunked_ = true;
@@ -419,8 +471,7 @@ class Server : public HttpServer {
   ~Server() override {
     Stop(0);
     shared_->workers.join();
-    work_.reset();
-    shared_->io.stop();
+    work_.reset();  // every connection is closed, so the loops come to their ends and release the sessions
     for (std::thread& thread : threads_) thread.join();
     acceptors_.clear();
     if (!options_.uds.empty()) ::unlink(options_.uds.c_str());
@@ -460,8 +511,7 @@ class Server : public HttpServer {
 
  private:
   void CloseSessions(bool only_idle) {
-    // A session's end takes the mutex, so the last reference must not go away under it.
-    std::vector<std::shared_ptr<Session>> alive;
+    std::vector<std::shared_ptr<Session>> alive;  // released after the lock, which a session's end takes
     {
       std::lock_guard lock(shared_->mutex);
       for (Session* session : shared_->sessions)

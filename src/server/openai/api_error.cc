@@ -17,6 +17,19 @@ ApiError NotFoundError(std::string message, std::optional<std::string> param) {
   return {.status = 404, .type = "NotFoundError", .message = std::move(message), .param = std::move(param)};
 }
 
+namespace {
+
+// Validation ends its messages with "(parameter=NAME, value=VALUE)" where one field is at fault.
+std::optional<std::string> ParameterOf(const std::string& message) {
+  constexpr std::string_view kMark = " (parameter=";
+  const size_t start = message.rfind(kMark);
+  const size_t end = message.find(", value=", start == std::string::npos ? 0 : start);
+  if (start == std::string::npos || end == std::string::npos || message.back() != ')') return std::nullopt;
+  return message.substr(start + kMark.size(), end - start - kMark.size());
+}
+
+}  // namespace
+
 ApiError FromEngineError(const base::Error& error) {
   switch (error.code) {
     case base::ErrorCode::kOverloaded:
@@ -26,7 +39,7 @@ ApiError FromEngineError(const base::Error& error) {
     case base::ErrorCode::kInvalidArgument:
     case base::ErrorCode::kUnsupported:
     case base::ErrorCode::kBadFile:
-      return BadRequest(error.message);
+      return BadRequest(error.message, ParameterOf(error.message));
     case base::ErrorCode::kOutOfMemory:
     case base::ErrorCode::kCancelled:
     case base::ErrorCode::kInternal:

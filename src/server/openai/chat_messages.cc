@@ -155,14 +155,15 @@ std::optional<ApiError> CheckTools(base::JsonFields& fields, Json& tools) {
 // What the template gets beside messages and tools.
 ApiResult<Json> TemplateKwargs(const ApiContext& context, base::JsonFields& fields) {
   Json kwargs = Json::object();
-  if (!context.options.default_chat_template_kwargs.empty())
-    if (auto parsed = base::ParseJson(context.options.default_chat_template_kwargs, base::kMaxJsonDepth);
-        parsed.ok() && parsed->is_object())
-      kwargs = std::move(*parsed);
   if (const Json* given = fields.Find("chat_template_kwargs")) {
     if (!given->is_object()) return Mistake("`chat_template_kwargs` must be an object", "chat_template_kwargs");
-    for (const auto& [key, value] : given->items()) kwargs[key] = value;
+    kwargs = *given;
   }
+  if (!context.options.default_chat_template_kwargs.empty())
+    if (const auto defaults = base::ParseJson(context.options.default_chat_template_kwargs, base::kMaxJsonDepth);
+        defaults.ok() && defaults->is_object())
+      for (const auto& [key, value] : defaults->items())
+        if (!kwargs.contains(key)) kwargs[key] = value;
   if (const auto effort = fields.FindString("reasoning_effort")) {
     constexpr std::string_view kEfforts[] = {"none", "minimal", "low", "medium", "high", "xhigh", "max"};
     if (std::find(std::begin(kEfforts), std::end(kEfforts), *effort) == std::end(kEfforts))

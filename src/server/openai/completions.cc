@@ -253,6 +253,16 @@ std::optional<ApiError> ReadPrompts(const ApiContext& context, base::JsonFields&
   return std::nullopt;
 }
 
+// What each prompt's copy of the settings takes, about.
+size_t RepeatedBytes(const SamplingParams& params) {
+  size_t bytes = params.logit_bias.size() * sizeof params.logit_bias[0] +
+                 (params.stop_token_ids.size() + params.logprob_token_ids.size()) * sizeof(int32_t);
+  if (params.allowed_token_ids) bytes += params.allowed_token_ids->size() * sizeof(int32_t);
+  for (const auto* texts : {&params.stop, &params.bad_words})
+    for (const std::string& text : *texts) bytes += sizeof text + text.size();
+  return bytes;
+}
+
 ApiResult<CompletionRequest> ReadRequest(const ApiContext& context, const HttpRequest& http, const base::Json& body) {
   base::JsonFields fields(body);
   auto common = ReadCommon(context, http, fields, "cmpl-", kRefused);
@@ -273,6 +283,9 @@ ApiResult<CompletionRequest> ReadRequest(const ApiContext& context, const HttpRe
   if (fields.error()) return ValidationError(*fields.error());
   request.prompt_only = request.echo && *max_tokens == 0;
   if (*max_tokens == 0 && !request.echo) return BadRequest("max_tokens must be at least 1, got 0.", "max_tokens");
+  if (RepeatedBytes(request.params) > base::kMaxRepeatedParamsBytes / request.prompts.size())
+    return BadRequest(base::StrCat("Stop strings, bad words and token id lists are too long for ",
+                                   request.prompts.size(), " prompts; send them in several requests."));
   for (Prompt& prompt : request.prompts) {
     prompt.params = request.params;
     if (auto error =

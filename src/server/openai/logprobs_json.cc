@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <unordered_map>
 
 #include "base/strings.h"
 
@@ -16,17 +17,32 @@ int64_t CodePoints(const std::string& text) {
   return std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
 }
 
-// Position 0 is the token itself; it shows again among the top entries when it is one of them.
+// Position 0 is the token itself; where it shows again among the top entries it is left out there.
 std::vector<Logprob> Listed(const PositionLogprobs& position, size_t most) {
   std::vector<Logprob> listed;
   for (const Logprob& entry : position) {
     if (listed.size() >= most) break;
-    if (std::none_of(listed.begin(), listed.end(),
-                     [&](const Logprob& other) { return other.token_id == entry.token_id; }))
-      listed.push_back(entry);
+    if (listed.empty() || entry.token_id != listed[0].token_id) listed.push_back(entry);
   }
   return listed;
 }
+
+// An object of many members: Json's own assignment searches all of them. The last value of a name counts.
+class ObjectMembers {
+ public:
+  void Set(std::string name, base::Json value) {
+    const auto [found, added] = places_.try_emplace(name, members_.size());
+    if (added)
+      members_.push_back({std::move(name), std::move(value)});
+    else
+      members_.begin()[static_cast<ptrdiff_t>(found->second)].second = std::move(value);
+  }
+  base::Json Take() { return base::Json(std::move(members_)); }
+
+ private:
+  base::Json::object_t members_;
+  std::unordered_map<std::string, size_t> places_;
+};
 
 size_t MostEntries(const LogprobsStyle& style, size_t with_token) {
   return style.top < 0 || style.all_entries ? SIZE_MAX : static_cast<size_t>(style.top) + with_token;
@@ -65,10 +81,10 @@ base::Json CompletionLogprobs(const Tokenizer& tokenizer, std::span<const int32_
       continue;
     }
     token_logprobs.push_back(Finite(positions[i]->front().logprob));
-    base::Json top = base::Json::object();
+    ObjectMembers top;
     for (const Logprob& entry : Listed(*positions[i], MostEntries(style, 1)))
-      top[TokenLabel(tokenizer, entry.token_id, style.as_token_ids)] = Finite(entry.logprob);
-    top_logprobs.push_back(std::move(top));
+      top.Set(TokenLabel(tokenizer, entry.token_id, style.as_token_ids), Finite(entry.logprob));
+    top_logprobs.push_back(top.Take());
   }
   base::Json json = base::Json::object();
   json["text_offset"] = std::move(offsets);
@@ -102,15 +118,15 @@ base::Json PromptLogprobs(const Tokenizer& tokenizer, std::span<const std::optio
       list.push_back(nullptr);
       continue;
     }
-    base::Json entries = base::Json::object();
+    ObjectMembers entries;
     for (const Logprob& entry : Listed(*position, SIZE_MAX)) {
       base::Json json = base::Json::object();
       json["logprob"] = Finite(entry.logprob);
       json["rank"] = entry.rank;
       json["decoded_token"] = TokenLabel(tokenizer, entry.token_id, false);
-      entries[std::to_string(entry.token_id)] = std::move(json);
+      entries.Set(std::to_string(entry.token_id), std::move(json));
     }
-    list.push_back(std::move(entries));
+    list.push_back(entries.Take());
   }
   return list;
 }

@@ -617,6 +617,18 @@ strftime_now("%Y-%m-%d %H:%M:%S")
 strftime_now("%d %b %Y, %A %B %j %p %I %f %y")
 strftime_now("%-d/%-m %% %z|%Z|")
 strftime_now("")
+5|truncate
+[1, 2]|truncate(5)
+undefd|truncate
+range(10)|truncate(3)
+("ab"|safe)|list
+("ab"|safe)|sort
+[1, 2, 3]|batch(2.0)|list
+[1, 2]|batch("nan"|float)|list
+[1, 2]|batch("x")|list
+{"b": 1, "a": 2, "c": 0}|tojson(sort_keys=true)
+{2: 1, 1: 2}|tojson(sort_keys=true)
+{none: 1}|tojson(sort_keys=true)
 lipsum is defined
 [1, 2, 3][none]
 [1, 2, 3]["x"] is defined

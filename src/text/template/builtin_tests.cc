@@ -180,7 +180,11 @@ bool IsRefusedFilter(std::string_view name) {
 
 Value MakeGenerator(Interpreter& interpreter, Generator::Next next) {
   interpreter.budget().Bytes(256);
-  return Value::FromObject(interpreter.Make<Generator>(std::move(next)));
+  // Generators that read generators are evaluations inside evaluations too.
+  return Value::FromObject(interpreter.Make<Generator>([&interpreter, next = std::move(next)](Value& item) {
+    const Interpreter::Deeper deeper(interpreter);
+    return next(item);
+  }));
 }
 
 }  // namespace vllm::jinja

@@ -6,6 +6,8 @@
 namespace vllm::jinja {
 namespace {
 
+constexpr Int kRangeMax = Int{1} << 100;  // sums and differences of such numbers do not overflow
+
 std::string Described(const Value& value) {
   if (value.is_none()) return "None";
   const std::string_view type = TypeName(value);
@@ -35,11 +37,12 @@ Value NoAttribute(const Value& object, std::string_view name) {
   return Value::Undefined(owner + " has no attribute " + quoted);
 }
 
-bool Hashable(const Value& value) {
+bool Hashable(Budget& budget, const Value& value) {
+  budget.Step();
   if (value.is_dict() || value.is_list() || As<View>(value) != nullptr) return false;
   if (!value.is_tuple()) return true;
   for (const Value& item : value.items()) {
-    if (!Hashable(item)) return false;
+    if (!Hashable(budget, item)) return false;
   }
   return true;
 }
@@ -151,7 +154,7 @@ Value Interpreter::Item(const Value& object, const Value& key) {
   if (object.is_dict()) {
     if (key.is_string()) {
       if (const Value* value = object.dict().Find(key.text())) return *value;
-    } else if (Hashable(key)) {
+    } else if (Hashable(budget_, key)) {
       if (const Value* value = object.dict().Find(budget_, key)) return *value;
     }
   } else if (key.is_integral()) {
@@ -379,8 +382,20 @@ Value Interpreter::SliceOf(const Value& value, const Node& slice, Activation& at
   };
   const int64_t start = clamp(first, step < 0 ? size - 1 : 0), stop = clamp(last, step < 0 ? -1 : size);
   if (range != nullptr) {
-    return Value::FromObject(
-        Make<Range>(range->start + start * range->step, range->start + stop * range->step, range->step * step));
+    const auto at_index = [&](int64_t index) {
+      Int offset = 0, value = 0;
+      if (__builtin_mul_overflow(Int{index}, range->step, &offset) ||
+          __builtin_add_overflow(range->start, offset, &value) || value > kRangeMax || value < -kRangeMax) {
+        Fail("integer overflow: a range reaches beyond 100 bits");
+      }
+      return value;
+    };
+    Int stride_value = 0;
+    if (__builtin_mul_overflow(range->step, Int{step}, &stride_value) || stride_value > kRangeMax ||
+        stride_value < -kRangeMax) {
+      Fail("integer overflow: a range's step has more than 100 bits");
+    }
+    return Value::FromObject(Make<Range>(at_index(start), at_index(stop), stride_value));
   }
   const int64_t stride_size = step < 0 ? -(step + 1) : step - 1;
   const int64_t span = step > 0 ? stop - start : start - stop;

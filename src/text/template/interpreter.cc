@@ -61,6 +61,7 @@ Value& Interpreter::Variable(const Slot& slot, Activation& at) {
 }
 
 void Interpreter::Enter(const Scope& scope, Activation& at) {
+  budget_.Step(static_cast<int64_t>(scope.variables.size()));
   for (const Load& load : scope.loads) {
     Value& target = at.slots[static_cast<size_t>(load.target)];
     switch (load.what) {

@@ -13,6 +13,18 @@ namespace vllm::jinja {
 
 class Interpreter {
  public:
+  // One evaluation inside another; fails beyond kMaxTemplateRecursion.
+  class Deeper {
+   public:
+    explicit Deeper(Interpreter& interpreter);
+    ~Deeper() { --interpreter_.depth_; }
+    Deeper(const Deeper&) = delete;
+    Deeper& operator=(const Deeper&) = delete;
+
+   private:
+    Interpreter& interpreter_;
+  };
+
   Interpreter(const Tree& tree, const Value& context, const RenderOptions& options);
   std::string Run();  // throws Failure; line() is where
 
@@ -40,17 +52,6 @@ class Interpreter {
 
  private:
   enum class Flow { kNormal, kBreak, kContinue };
-  class Deeper {
-   public:
-    explicit Deeper(Interpreter& interpreter);
-    ~Deeper() { --interpreter_.depth_; }
-    Deeper(const Deeper&) = delete;
-    Deeper& operator=(const Deeper&) = delete;
-
-   private:
-    Interpreter& interpreter_;
-  };
-
   // Statements.
   Flow Run(const std::vector<Node*>& nodes, Activation& at, std::string& out);
   Flow Execute(const Node& node, Activation& at, std::string& out);

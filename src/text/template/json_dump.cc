@@ -122,11 +122,14 @@ void Dumper::DumpDict(const Dict& dict, int depth) {
   std::vector<const Dict::Entry*> entries;
   for (const auto& entry : dict.entries()) entries.push_back(&entry);
   if (options_.sorted) {
-    for (const auto* entry : entries) {  // every pair must have an order before a sort may rely on it
-      Less(budget_, entries[0]->first, entry->first);
+    bool ordered = true;  // keys of one dict differ, so an unstable sort gives the same
+    for (const auto* entry : entries) {
+      if (entry != entries[0]) Less(budget_, entries[0]->first, entry->first);  // fails on keys without an order
+      ordered = ordered && Equal(budget_, entry->first, entry->first);
     }
-    std::stable_sort(entries.begin(), entries.end(),
-                     [&](const auto* a, const auto* b) { return Less(budget_, a->first, b->first); });
+    if (!ordered) Fail("tojson: NaN is a key, and has no order");
+    std::sort(entries.begin(), entries.end(),
+              [&](const auto* a, const auto* b) { return Less(budget_, a->first, b->first); });
   }
   out_ += '{';
   bool first = true;

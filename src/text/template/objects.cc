@@ -46,8 +46,7 @@ bool Iterator::Next(Value& item) {
       const std::string& text = value_.text();
       if (position_ >= text.size()) return false;
       const size_t length = SequenceLength(text, position_);
-      item = value_.str().markup ? Value::Markup(text.substr(position_, length))
-                                 : Value::String(text.substr(position_, length));
+      item = Value::String(text.substr(position_, length));
       position_ += length;
       return true;
     }
@@ -112,7 +111,7 @@ bool Contains(Budget& budget, const Value& container, const Value& item) {
   if (container.is_string()) {
     if (!item.is_string()) Fail("'in <string>' requires string as left operand, not ", TypeName(item));
     budget.Step(static_cast<int64_t>(container.text().size() >> 6));
-    return container.text().find(item.text()) != std::string::npos;
+    return FindText(container.text(), item.text()) != std::string_view::npos;
   }
   if (container.is_dict()) return container.dict().Find(budget, item) != nullptr;
   if (const auto* view = As<View>(container); view != nullptr && view->what == View::What::kKeys) {

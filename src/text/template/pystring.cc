@@ -374,7 +374,7 @@ std::string_view StripChars(std::string_view text, std::string_view chars, Side 
 std::vector<std::string_view> SplitOn(std::string_view text, std::string_view separator, int64_t max) {
   std::vector<std::string_view> parts;
   while (max != 0) {
-    const size_t at = text.find(separator);
+    const size_t at = FindText(text, separator);
     if (at == std::string_view::npos) break;
     parts.push_back(text.substr(0, at));
     text.remove_prefix(at + separator.size());
@@ -458,10 +458,17 @@ std::vector<std::string_view> SplitLines(std::string_view text, bool keep_ends) 
   return lines;
 }
 
+size_t FindText(std::string_view text, std::string_view part, size_t from) {
+  if (from > text.size()) return std::string_view::npos;
+  if (part.empty()) return from;
+  const void* found = memmem(text.data() + from, text.size() - from, part.data(), part.size());
+  return found == nullptr ? std::string_view::npos : static_cast<size_t>(static_cast<const char*>(found) - text.data());
+}
+
 int64_t CountOf(std::string_view text, std::string_view part) {
   if (part.empty()) return CountCodePoints(text) + 1;
   int64_t count = 0;
-  for (size_t at = 0; (at = text.find(part, at)) != std::string_view::npos; at += part.size()) ++count;
+  for (size_t at = 0; (at = FindText(text, part, at)) != std::string_view::npos; at += part.size()) ++count;
   return count;
 }
 
@@ -487,7 +494,7 @@ std::string ReplaceAll(std::string_view text, std::string_view old, std::string_
     return out += text.substr(pos);
   }
   while (count != 0) {
-    const size_t at = text.find(old, pos);
+    const size_t at = FindText(text, old, pos);
     if (at == std::string_view::npos) break;
     out += text.substr(pos, at - pos);
     out += with;

@@ -61,6 +61,8 @@ std::string ReplaceAll(std::string_view text, std::string_view old, std::string_
 // Size that ReplaceAll would give.
 int64_t ReplacedSize(std::string_view text, std::string_view old, std::string_view with, int64_t count);
 int64_t CountOf(std::string_view text, std::string_view part);
+// Like text.find(part, from), in linear time whatever the two are.
+size_t FindText(std::string_view text, std::string_view part, size_t from = 0);
 std::string EscapeHtml(std::string_view text);
 
 }  // namespace vllm::jinja

@@ -15,6 +15,8 @@ template <class... Parts>
   Fail("line ", node.line, ": ", parts...);
 }
 
+constexpr int64_t kMaxCopiedVariables = 2'000'000;
+
 // The variables of one scope. A variable is known by its name and the level of the scope that made it.
 struct Symbols {
   enum class From { kParameter, kResolve, kAlias, kUndefined };
@@ -23,7 +25,10 @@ struct Symbols {
     int level = 0;  // kAlias: of the outer variable
   };
 
-  explicit Symbols(const Symbols* outer) : parent(outer), level(outer == nullptr ? 0 : outer->level + 1) {}
+  explicit Symbols(const Symbols* outer)
+      : parent(outer),
+        level(outer == nullptr ? 0 : outer->level + 1),
+        copied(outer == nullptr ? nullptr : outer->copied) {}
 
   // The level of the variable that the name means here, or -1.
   int Find(const std::string& name) const {
@@ -65,6 +70,7 @@ struct Symbols {
 
   const Symbols* parent;
   int level;
+  int64_t* copied = nullptr;  // how many variables the branches of all ifs were given so far
   std::map<std::string, Source> loads;
   std::set<std::string> stores;
 };
@@ -89,6 +95,10 @@ void Inspect(Symbols& symbols, const Node& node, bool as_parameter = false) {
       return;
     case NodeKind::kIf: {
       Inspect(symbols, *node.a);
+      // Each branch starts with a copy of the scope; a template of many branches and many names could take minutes.
+      *symbols.copied += static_cast<int64_t>(symbols.loads.size());
+      if (*symbols.copied > kMaxCopiedVariables)
+        Error(node, "the template has too many conditions with too many variables");
       std::vector<Symbols> branches(3, symbols);
       all(branches[0], node.list);
       all(branches[1], node.list2);
@@ -157,6 +167,8 @@ class Resolver {
   void Run() {
     const Within within(*this, tree_.root, 0);
     Symbols symbols(nullptr);
+    int64_t copied = 0;
+    symbols.copied = &copied;
     InspectAll(symbols, tree_.body);
     Enter(tree_.root.scope, symbols);
     Statements(tree_.body, symbols, false);

@@ -277,9 +277,9 @@ Value Batch(Interpreter& interpreter, const Value& value, const Args& args) {
   auto held = std::make_shared<std::vector<Value>>();
   auto ended = std::make_shared<bool>(false);
   return MakeGenerator(interpreter, [&interpreter, source, held, ended, fill, count](Value& row) {
-    const Int width = count.is_number() ? static_cast<Int>(count.number()) : -1;
+    const double width = count.is_number() ? count.number() : -1;
     for (Value item; !*ended && source->Next(item);) {
-      const bool full = static_cast<Int>(held->size()) == width && count.is_number();
+      const bool full = static_cast<double>(held->size()) == width;
       if (full) {
         row = NewList(interpreter.budget(), std::exchange(*held, {item}));
         return true;
@@ -289,7 +289,7 @@ Value Batch(Interpreter& interpreter, const Value& value, const Args& args) {
     }
     *ended = true;
     if (held->empty()) return false;
-    if (!fill.is_none() && static_cast<Int>(held->size()) < width) {
+    if (!fill.is_none() && static_cast<double>(held->size()) < width) {
       const int64_t missing = ToIndex(count) - static_cast<int64_t>(held->size());
       interpreter.budget().Bytes(missing * static_cast<int64_t>(sizeof(Value)));
       held->resize(static_cast<size_t>(ToIndex(count)), fill);

@@ -64,6 +64,12 @@ bool IsIdentifierText(std::string_view text) {
   return pos >= text.size() || AllIn(text.substr(pos), IsIdentifierPart);
 }
 
+// The worst case is the product of the two lengths, so that is what it costs.
+size_t FindFromRight(Interpreter& interpreter, std::string_view text, std::string_view part) {
+  interpreter.budget().Step(static_cast<int64_t>((text.size() >> 6) * (part.size() + 1)));
+  return text.rfind(part);
+}
+
 template <Side kSide>
 Value Strip(Interpreter& interpreter, const Value& self, Args& args) {
   const Arguments a("strip", {.names = {"chars"}, .positional_only = true}, args);
@@ -81,6 +87,7 @@ Value Split(Interpreter& interpreter, const Value& self, Args& args) {
   if (a.given(0)) {
     const std::string& separator = NeedString("split", a[0]).text();
     if (separator.empty()) Fail("empty separator");
+    if (kFromRight) interpreter.budget().Step(static_cast<int64_t>((self.text().size() >> 6) * separator.size()));
     parts = kFromRight ? SplitOnFromRight(self.text(), separator, max) : SplitOn(self.text(), separator, max);
   } else {
     parts = kFromRight ? SplitSpaceFromRight(self.text(), max) : SplitSpace(self.text(), max);
@@ -150,7 +157,9 @@ Value Find(Interpreter& interpreter, const Value& self, Args& args) {
   const Arguments a("find", {.names = {"sub", "start", "end"}, .required = 1, .positional_only = true}, args);
   const std::string& part = NeedString("find", a[0]).text();
   const Window window = Cut(interpreter, self, a, 1);
-  const size_t at = !window.valid ? std::string_view::npos : kRight ? window.text.rfind(part) : window.text.find(part);
+  const size_t at = !window.valid ? std::string_view::npos
+                    : kRight      ? FindFromRight(interpreter, window.text, part)
+                                  : FindText(window.text, part);
   if (at == std::string_view::npos) {
     if (kMust) Fail("substring not found");
     return Value::Integer(-1);
@@ -268,7 +277,7 @@ Value Partition(Interpreter& interpreter, const Value& self, Args& args) {
   if (separator.empty()) Fail("empty separator");
   Work(interpreter, self);
   const std::string_view text = self.text();
-  const size_t at = kRight ? text.rfind(separator) : text.find(separator);
+  const size_t at = kRight ? FindFromRight(interpreter, text, separator) : FindText(text, separator);
   const auto part = [&](std::string_view s) { return Like(interpreter, self, s); };
   std::vector<Value> parts;
   if (at == std::string_view::npos) {

@@ -148,14 +148,15 @@ Value Indent(Interpreter& interpreter, const Value& value, const Args& args) {
 
 Value Truncate(Interpreter& interpreter, const Value& value, const Args& args) {
   const Arguments a("truncate", {.names = {"length", "killwords", "end", "leeway"}}, args);
-  RequireDefined(value);
-  if (!value.is_string()) Fail("truncate: a string is needed, not ", TypeName(value));
   const Value end = a.get(2, Value::String("..."));
   if (!end.is_string()) Fail("truncate: end must be a string");
   const int64_t length = a.integer(0, 255), leeway = a.given(3) ? a.integer(3, 5) : 5, room = length - end.str().length;
   if (room < 0) Fail("expected length >= ", end.str().length, ", got ", length);
   if (leeway < 0) Fail("expected leeway >= 0, got ", leeway);
-  if (value.str().length <= length + leeway) return value;
+  const int64_t size = LengthOf(value);
+  if (size < 0) Fail("object of type '", TypeName(value), "' has no len()");
+  if (size <= length + leeway) return value;
+  if (!value.is_string()) Fail("truncate: a string is needed, not ", TypeName(value));
   std::string_view head = std::string_view(value.text()).substr(0, ByteOffset(value.text(), room));
   if (!a.truthy(1, false)) head = SplitOnFromRight(head, " ", 1)[0];
   return Like(interpreter, value, std::string(head) + end.text());

@@ -191,12 +191,38 @@ TEST(Jinja, HostileTemplatesEndWithAnError) {
       {"{{ [1]|slice(99999999999)|list }}", "too m"},
       {"{{ [[1]]|tojson(indent=2000000000) }}", "string of"},
       {"{{ strftime_now('%9999999d') }}", ""},
+      {"{% set n = namespace(g=[1]) %}{% for i in range(100000) %}{% set n.g = n.g|select %}{% endfor %}{{ n.g|list }}",
+       "recursion"},
+      {"{% set n = namespace(r=range(0, 9, 2 ** 62)) %}{% for i in range(9) %}{% set n.r = n.r[::2 ** 60] %}{% endfor "
+       "%}",
+       "overflow"},
+      {"{% set n = namespace(t=()) %}{% for i in range(100) %}{% set n.t = (n.t, n.t) %}{% endfor %}{{ {}[n.t] }}",
+       "too many steps"},
+      {"{% set s = 'a' * 1000000 %}{% for i in range(100000) %}{{ s.rfind('b' ~ s) }}{% endfor %}", "too m"},
   };
   for (const auto& [source, reason] : cases) {
     const std::string text = RenderOrError(source);
     EXPECT_TRUE(text.starts_with("error: ")) << source << " renders " << text.substr(0, 100);
     EXPECT_NE(text.find(reason), std::string::npos) << source << ": " << text;
   }
+}
+
+TEST(Jinja, SearchesTakeLinearTime) {
+  const std::string half = "{% set s = 'a' * 1000000 %}{% set p = 'a' * 500000 ~ 'b' %}";
+  EXPECT_EQ(
+      RenderOrError(half +
+                    "{{ s.find(p) }}{{ p in s }}{{ s.count(p) }}{{ s.split(p)|length }}{{ s|replace(p, '')|length }}"),
+      "-1False011000000");
+}
+
+TEST(Jinja, ScopesThatWouldTakeMinutesToResolveAreRefused) {
+  std::string source;
+  for (int i = 0; i < 4000; ++i) source += base::StrCat("{{ a", i, " }}");
+  source += "{% if 1 %}";
+  for (int i = 0; i < 4000; ++i) source += "{% elif 1 %}";
+  const auto compiled = JinjaTemplate::Parse(source + "{% endif %}");
+  ASSERT_FALSE(compiled);
+  EXPECT_NE(compiled.error().message.find("too many conditions"), std::string::npos) << compiled.error().message;
 }
 
 TEST(Jinja, DeepTemplatesAreRefusedAtLoad) {

@@ -162,9 +162,9 @@ void Bpe::AddSymbols(std::string_view piece, Scratch& scratch) const {
       scratch.ids.push_back(*id);
     } else if (!options_.byte_fallback || !AddBytes(text, scratch)) {
       if (!options_.missing_unk.empty()) {
-        base::Throw(base::ErrorCode::kInvalidArgument, "the text holds '", text,
-                    "', which the vocabulary lacks, and so does it lack the unknown token '", options_.missing_unk,
-                    "'");
+        base::Throw(base::ErrorCode::kInvalidArgument, "the text holds '", Shown(text),
+                    "', which the vocabulary lacks, and so does it lack the unknown token '",
+                    Shown(options_.missing_unk), "'");
       }
       if (!options_.unk) continue;
       if (unknown && !options_.fuse_unk) scratch.ids.push_back(*options_.unk);

@@ -58,7 +58,7 @@ class Translator {
 
  private:
   [[noreturn]] void Refuse(std::string_view what) const {
-    base::Throw(base::ErrorCode::kUnsupported, "regular expression '", in_, "' uses ", what, " at byte ", at_,
+    base::Throw(base::ErrorCode::kUnsupported, "regular expression '", Shown(in_), "' uses ", what, " at byte ", at_,
                 ", which is not supported");
   }
   char Peek(size_t ahead) const { return at_ + ahead < in_.size() ? in_[at_ + ahead] : '\0'; }

@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "base/result.h"
+#include "text/tokenizer/unicode.h"
 
 namespace vllm::tokenizer {
 
@@ -23,8 +24,8 @@ int32_t AddedTokenList::Add(AddedToken token) {
     token.id = std::max(max_id_ + 1, static_cast<int32_t>(vocab_.size()));
   }
   if (token.id > base::kMaxTokenId) {
-    base::Throw(base::ErrorCode::kBadFile, "added token '", token.content, "' would get id ", token.id, " (limit ",
-                base::kMaxTokenId, ")");
+    base::Throw(base::ErrorCode::kBadFile, "added token '", Shown(token.content), "' would get id ", token.id,
+                " (limit ", base::kMaxTokenId, ")");
   }
   max_id_ = std::max(max_id_, token.id);
   index_[token.content] = tokens_.size();

@@ -46,7 +46,7 @@ Regex Regex::FromPcre(const std::string& pattern) {
       pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
                     PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &error, &offset, context.get());
   if (code == nullptr) {
-    base::Throw(base::ErrorCode::kUnsupported, "regular expression '", pattern, "' at byte ", offset, ": ",
+    base::Throw(base::ErrorCode::kUnsupported, "regular expression '", Shown(pattern), "' at byte ", offset, ": ",
                 MessageOf(error));
   }
   std::shared_ptr<const pcre2_code> owner(code,

@@ -23,7 +23,7 @@ class Folder {
     std::error_code error;
     return fs::is_regular_file(path_ / name, error);
   }
-  std::string NameOf(const char* name) const { return (path_ / name).string(); }
+  std::string NameOf(const char* name) const { return tokenizer::ShownPath((path_ / name).string()); }
   // The mapping lives as long as the folder object.
   std::string_view Read(const char* name) { return Read((path_ / name).string()); }
   std::string_view Read(const std::string& path) {
@@ -69,7 +69,8 @@ tokenizer::Config ReadConfigs(Folder& folder) {
         ValidTemplate(folder.Read("chat_template.jinja"), folder.NameOf("chat_template.jinja"));
   }
   for (const fs::path& path : folder.Templates()) {
-    config.chat_templates[path.stem().string()] = ValidTemplate(folder.Read(path.string()), path.string());
+    config.chat_templates[path.stem().string()] =
+        ValidTemplate(folder.Read(path.string()), tokenizer::ShownPath(path.string()));
   }
   return config;
 }
@@ -95,7 +96,7 @@ std::unique_ptr<Tokenizer> Tokenizer::FromDirectory(const std::string& path) {
         tokenizer::ReadSentencePiece(folder.Read("tokenizer.model"), folder.NameOf("tokenizer.model"), config));
   }
   base::Throw(
-      base::ErrorCode::kNotFound, path, ": neither tokenizer.json nor tokenizer.model is there",
+      base::ErrorCode::kNotFound, tokenizer::ShownPath(path), ": neither tokenizer.json nor tokenizer.model is there",
       folder.Has("vocab.json") ? " (vocab.json alone is not enough: save the tokenizer as tokenizer.json)" : "");
 }
 

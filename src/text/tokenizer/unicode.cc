@@ -186,11 +186,10 @@ bool AppendSpelledBytes(std::string& out, std::string_view spelling) {
   return true;
 }
 
-std::string Shown(std::string_view text) {
-  constexpr size_t kShownBytes = 80;
+std::string ShownPath(std::string_view path) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string out;
-  for (const char c : base::ReplaceInvalidUtf8(text.substr(0, kShownBytes))) {
+  for (const char c : base::ReplaceInvalidUtf8(path)) {
     const auto byte = static_cast<uint8_t>(c);
     if (byte >= 0x20 && byte != 0x7F) {
       out += c;
@@ -200,7 +199,12 @@ std::string Shown(std::string_view text) {
       out += kDigits[byte & 15];
     }
   }
-  return text.size() > kShownBytes ? out + "…" : out;
+  return out;
+}
+
+std::string Shown(std::string_view text) {
+  constexpr size_t kShownBytes = 80;
+  return ShownPath(text.substr(0, kShownBytes)) + (text.size() > kShownBytes ? "…" : "");
 }
 
 }  // namespace vllm::tokenizer

@@ -47,5 +47,7 @@ bool AppendSpelledBytes(std::string& out, std::string_view spelling);
 
 // Outside text as it may stand in a one-line message: valid UTF-8, control characters escaped, cut after 80 bytes.
 std::string Shown(std::string_view text);
+// The same for a path, which is not cut.
+std::string ShownPath(std::string_view path);
 
 }  // namespace vllm::tokenizer

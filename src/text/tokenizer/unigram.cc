@@ -59,7 +59,7 @@ void Unigram::Tokenize(std::string_view piece, std::vector<int32_t>& out, Scratc
     }
     if (!has_single) {
       if (!options_.unk) {
-        base::Throw(base::ErrorCode::kInvalidArgument, "the text holds '", piece.substr(begin, char_end - begin),
+        base::Throw(base::ErrorCode::kInvalidArgument, "the text holds '", Shown(piece.substr(begin, char_end - begin)),
                     "', which the vocabulary lacks, and it has no unknown token");
       }
       offer(begin, char_end, nodes[begin].score + unk_score_, *options_.unk);

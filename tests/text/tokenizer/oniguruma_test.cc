@@ -36,6 +36,11 @@ TEST(Oniguruma, WhatMeansSomethingElseIsRefusedByName) {
   EXPECT_NE(Refusal("[\\y]").find("an unknown escape"), std::string::npos);
 }
 
+TEST(Oniguruma, RefusalsStayOnOneLine) {
+  EXPECT_EQ(Refusal("a\n[b").find('\n'), std::string::npos);
+  EXPECT_NE(Refusal("a\n[b").find("a\\x0a[b"), std::string::npos);
+}
+
 TEST(Oniguruma, UnfinishedPatternsAreRefused) {
   for (const char* pattern : {"[a", "\\", "[\\", "(?i", "(?#a", "\\p{L", "\\u12", ")"})
     EXPECT_NE(Refusal(pattern), "") << pattern;

@@ -15,7 +15,8 @@ namespace {
 class ReplayEngine : public LlmEngine {
  public:
   ~ReplayEngine() override {
-    for (std::thread& thread : threads_) thread.join();
+    for (std::thread& thread : threads_)
+      if (thread.joinable()) thread.join();
   }
   base::Result<uint64_t> Submit(GenerateRequest request) override {
     if (refusal) return *refusal;
@@ -25,7 +26,11 @@ class ReplayEngine : public LlmEngine {
     });
     return static_cast<uint64_t>(submitted);
   }
-  void Abort(uint64_t handle) override { aborted.push_back(handle); }
+  // As the engine promises: no callback runs once it has returned.
+  void Abort(uint64_t handle) override {
+    aborted.push_back(handle);
+    if (threads_[handle - 1].joinable()) threads_[handle - 1].join();
+  }
   const EngineInfo& info() const override { return info_; }
   const EngineConfig& config() const override { return config_; }
   const GenerationDefaults& defaults() const override { return defaults_; }

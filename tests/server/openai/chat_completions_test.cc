@@ -60,7 +60,7 @@ TEST(ChatCompletions, TheRoleComesOnceAChoiceAndTheReasonLast) {
     for (const Json& event : *stream.events)
       for (const Json& choice : event["choices"])
         if (choice["index"] == index) own.push_back(choice);
-    ASSERT_GT(own.size(), 2u);
+    ASSERT_GE(own.size(), 2u);  // pieces of a backed-up stream may have been merged
     EXPECT_EQ(own[0]["delta"]["role"], "assistant");
     for (size_t i = 1; i < own.size(); ++i) EXPECT_FALSE(own[i]["delta"].contains("role"));
     for (size_t i = 0; i + 1 < own.size(); ++i) EXPECT_EQ(own[i].at("finish_reason"), nullptr);

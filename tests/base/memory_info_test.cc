@@ -36,6 +36,7 @@ TEST(MemoryInfo, ReadsTotalAndAvailable) {
 TEST(MemoryInfo, TheSmallestLimitOfAGroupAndItsParentsCounts) {
   Machine machine("v2");
   machine.File("/proc/self/cgroup", "0::/a/b\n")
+      .File("/proc/self/mountinfo", "30 20 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n")
       .File("/sys/fs/cgroup/a/memory.max", "1000\n")
       .File("/sys/fs/cgroup/a/b/memory.max", "max\n");
   EXPECT_EQ(machine.Read().cgroup_limit, 1000u);
@@ -44,6 +45,7 @@ TEST(MemoryInfo, TheSmallestLimitOfAGroupAndItsParentsCounts) {
 TEST(MemoryInfo, TheFirstVersionsFilesAreReadToo) {
   Machine machine("v1");
   machine.File("/proc/self/cgroup", "5:memory:/x\n4:cpu:/y\n")
+      .File("/proc/self/mountinfo", "31 20 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n")
       .File("/sys/fs/cgroup/memory/x/memory.limit_in_bytes", "4096\n");
   EXPECT_EQ(machine.Read().cgroup_limit, 4096u);
 }
@@ -51,6 +53,7 @@ TEST(MemoryInfo, TheFirstVersionsFilesAreReadToo) {
 TEST(MemoryInfo, AHugeLimitOfTheFirstVersionMeansNone) {
   Machine machine("v1none");
   machine.File("/proc/self/cgroup", "5:memory:/x\n")
+      .File("/proc/self/mountinfo", "31 20 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n")
       .File("/sys/fs/cgroup/memory/x/memory.limit_in_bytes", "9223372036854771712\n");
   EXPECT_EQ(machine.Read().cgroup_limit, std::nullopt);
 }

@@ -61,10 +61,7 @@ class FullChat : public AnswerWriter, ChatAnswer {
     }
     for (ChoiceOutput& news : output.choices) {
       ChoiceOutput& choice = choices_[news.index];
-      choice.text += news.text;
-      choice.token_ids.insert(choice.token_ids.end(), news.token_ids.begin(), news.token_ids.end());
-      for (PositionLogprobs& position : news.logprobs) choice.logprobs.push_back(std::move(position));
-      if (news.finish) choice.finish = news.finish, choice.stop_reason = std::move(news.stop_reason);
+      MergeChoice(choice, news);
     }
   }
 
@@ -127,12 +124,8 @@ class StreamedChat : public AnswerWriter, ChatAnswer {
   void Finish() override {
     if (request_.include_usage) {
       for (const int64_t tokens : tokens_) usage_.completion_tokens += tokens;
-      base::Json chunk = Envelope("chat.completion.chunk");
-      chunk["choices"] = base::Json::array();
-      chunk["usage"] = UsageJson(usage_, context_.options.enable_prompt_tokens_details);
-      if (chunk["usage"]["prompt_tokens_details"].is_null()) chunk["usage"].erase("prompt_tokens_details");
-      chunk["system_fingerprint"] = context_.system_fingerprint;
-      stream_.Event(chunk);
+      stream_.UsageChunk(Envelope("chat.completion.chunk"),
+                         UsageJson(usage_, context_.options.enable_prompt_tokens_details), context_.system_fingerprint);
     }
     stream_.Done();
   }

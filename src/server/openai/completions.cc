@@ -19,12 +19,7 @@ struct CompletionRequest : CommonRequest {
 };
 
 // What one choice has said so far.
-struct Choice {
-  std::string text = {};
-  std::vector<int32_t> token_ids = {};
-  std::vector<PositionLogprobs> logprobs = {};
-  std::optional<FinishReason> finish = {};
-  StopReason stop_reason = {};
+struct Choice : ChoiceOutput {
   int64_t text_offset = 0;  // of the next token, for streams
   bool echoed = false, started = false;
 };
@@ -90,10 +85,7 @@ class FullCompletion : public AnswerWriter, CompletionAnswer {
     NoteFirst(prompt, output);
     for (ChoiceOutput& news : output.choices) {
       Choice& choice = ChoiceOf(prompt, news.index);
-      choice.text += news.text;
-      choice.token_ids.insert(choice.token_ids.end(), news.token_ids.begin(), news.token_ids.end());
-      for (PositionLogprobs& position : news.logprobs) choice.logprobs.push_back(std::move(position));
-      if (news.finish) choice.finish = news.finish, choice.stop_reason = std::move(news.stop_reason);
+      MergeChoice(choice, news);
     }
   }
 
@@ -153,12 +145,8 @@ class StreamedCompletion : public AnswerWriter, CompletionAnswer {
   }
   void Finish() override {
     if (request_.include_usage) {
-      base::Json chunk = Envelope();
-      chunk["choices"] = base::Json::array();
-      chunk["usage"] = UsageJson(usage_, context_.options.enable_prompt_tokens_details);
-      if (chunk["usage"]["prompt_tokens_details"].is_null()) chunk["usage"].erase("prompt_tokens_details");
-      chunk["system_fingerprint"] = context_.system_fingerprint;
-      stream_.Event(chunk);
+      stream_.UsageChunk(Envelope(), UsageJson(usage_, context_.options.enable_prompt_tokens_details),
+                         context_.system_fingerprint);
     }
     stream_.Done();
   }

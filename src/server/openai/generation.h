@@ -39,6 +39,8 @@ class EventStream {
   // Sends an error: a plain response before the first event, an event after it. Ends the stream.
   void Fail(const ApiError& error);
   void Done();
+  // The last chunk before the end, without choices: `chunk` holds the envelope.
+  void UsageChunk(base::Json chunk, const base::Json& usage, const std::string& system_fingerprint);
 
  private:
   void Open();
@@ -53,6 +55,9 @@ struct Usage {
 };
 // {prompt_tokens, total_tokens, completion_tokens, prompt_tokens_details}
 base::Json UsageJson(const Usage& usage, bool with_details);
+
+// Appends what is new of a choice to what is known of it.
+void MergeChoice(ChoiceOutput& choice, ChoiceOutput& news);
 
 // null, a token id or a stop string.
 base::Json StopReasonJson(const StopReason& reason);

@@ -7,15 +7,18 @@ namespace base {
 
 // JSON of clients: deep enough for any tool schema seen, far below where copying or dumping would exhaust a stack.
 inline constexpr int kMaxJsonDepth = 128;
-// Values of a client's JSON: a prompt of a million token ids four times over. Each takes 16 bytes and more, however short its text.
+// Values of a client's JSON: a prompt of a million token ids four times over. Each takes 16 bytes and more, however
+// short its text.
 inline constexpr size_t kMaxJsonValues = size_t{4} << 20;
 // Names of one object, which are searched in order: schemas and logit biases have some hundreds.
 inline constexpr size_t kMaxJsonObjectKeys = size_t{1} << 16;
 
-// Chat templates. Real ones are under 100 KB and nest under 20 deep; CPython itself refuses about 200 nested parentheses.
+// Chat templates. Real ones are under 100 KB and nest under 20 deep; CPython itself refuses about 200 nested
+// parentheses.
 inline constexpr size_t kMaxTemplateBytes = 1 << 20;
 inline constexpr int kMaxTemplateNesting = 200;
-// Evaluations inside evaluations, macro calls included: about as deep as CPython's recursion limit, well under a thread's stack.
+// Evaluations inside evaluations, macro calls included: about as deep as CPython's recursion limit, well under a
+// thread's stack.
 inline constexpr int kMaxTemplateRecursion = 1500;
 // Lists in lists. Above kMaxJsonDepth, so that every request can be passed on.
 inline constexpr int kMaxTemplateValueDepth = 256;
@@ -36,11 +39,11 @@ inline constexpr size_t kMaxTokenBytes = size_t{16} << 10;
 inline constexpr size_t kMaxRegexBytes = size_t{16} << 10;
 // Components nested in a tokenizer file ("Sequence" in "Sequence"): two in practice; parsing recurses.
 inline constexpr int kMaxTokenizerNesting = 8;
-// Text that one call tokenizes: positions are 32-bit, a context of a million tokens is a few MB, and the worst text needs
-// 30 times its bytes.
+// Text that one call tokenizes: positions are 32-bit, a context of a million tokens is a few MB, and the worst text
+// needs 30 times its bytes.
 inline constexpr size_t kMaxTokenizeBytes = size_t{64} << 20;
-// Tokens whose text an incremental detokenizer holds back while they end inside a character: a character is at most four bytes,
-// so more are bytes that will never form one, and decoding them again for every token would be quadratic.
+// Tokens whose text an incremental detokenizer holds back while they end inside a character: a character is at most
+// four bytes, so more are bytes that will never form one, and decoding them again for every token would be quadratic.
 inline constexpr size_t kMaxHeldTokens = 32;
 
 // Sampling fields. The first six are vLLM's own bounds.
@@ -54,8 +57,8 @@ inline constexpr int kMaxLogprobTokenIds = 128;
 inline constexpr size_t kMaxStopStrings = 256;
 // Tokens of all bad words together: each is compared after every token. vLLM's bound.
 inline constexpr size_t kMaxBadWordTokens = 1024;
-// Sequences waiting or running when the operator sets no --max-num-queued-reqs: each holds its prompt and its output state, so
-// an unbounded queue is unbounded memory; beyond this many nobody's turn comes within a client's patience.
+// Sequences waiting or running when the operator sets no --max-num-queued-reqs: each holds its prompt and its output
+// state, so an unbounded queue is unbounded memory; beyond this many nobody's turn comes within a client's patience.
 inline constexpr int64_t kMaxQueuedRequests = 4096;
 // Prompt tokens times n of one request: every choice queues with its own copy of the prompt, 4 bytes a token.
 inline constexpr int64_t kMaxRequestTokens = int64_t{1} << 26;
@@ -104,8 +107,8 @@ inline constexpr int kWriteTimeoutSeconds = 30;
 // From a request's head to its last byte; and between requests.
 inline constexpr int kRequestTimeoutSeconds = 60;
 inline constexpr int kIdleConnectionSeconds = 75;
-// After a refusal the rest of the request is read and dropped, so that the client sees the answer: as much as one that sends twice
-// what it may, and no longer than a slow network takes to tell it.
+// After a refusal the rest of the request is read and dropped, so that the client sees the answer: as much as one that
+// sends twice what it may, and no longer than a slow network takes to tell it.
 inline constexpr int kLingerSeconds = 5;
 inline constexpr size_t kMaxLingerBytes = 2 * kMaxRequestBodyBytes;
 // Descriptors are few (1,024 is a common limit of a process), and each connection holds one.

@@ -19,22 +19,22 @@ namespace vllm {
 
 struct EngineConfig {
   // Model
-  std::string model = {};      // a GGUF file, a folder, or a hub name
-  std::string tokenizer = {};  // a folder or file; empty: the model's own
+  std::string model = {};                           // a GGUF file, a folder, or a hub name
+  std::string tokenizer = {};                       // a folder or file; empty: the model's own
   std::vector<std::string> served_model_name = {};  // empty: `model`
   std::string chat_template = {};                   // a file or the template itself; empty: the model's own
   std::string generation_config = "auto";           // "auto", "vllm" (none) or a folder
   HubLocations hub = {};                            // where hub names are looked up
   std::optional<int64_t> max_model_len = {};        // absent: the model's, shrunk to fit the memory
   std::optional<int64_t> seed = {};
-  int max_logprobs = 20;                            // -1: no cap
-  std::string logprobs_mode = "raw_logprobs";       // raw_logprobs, processed_logprobs, raw_logits, processed_logits
+  int max_logprobs = 20;                       // -1: no cap
+  std::string logprobs_mode = "raw_logprobs";  // raw_logprobs, processed_logprobs, raw_logits, processed_logits
 
   // Device
   vt::DeviceType device = vt::DeviceType::kCpu;
   vt::Numerics numerics = vt::Numerics::kDefault;
-  int threads = 0;        // 0: physical cores within affinity and cgroup limit
-  std::string isa = {};   // VT_CPU_ISA
+  int threads = 0;       // 0: physical cores within affinity and cgroup limit
+  std::string isa = {};  // VT_CPU_ISA
 
   // KV cache
   int block_size = 32;
@@ -51,7 +51,7 @@ struct EngineConfig {
   bool async_scheduling = true;
   bool scheduler_reserve_full_isl = true;
   double watermark = 0;
-  int64_t max_num_queued_reqs = 0;                     // 0: base::kMaxQueuedRequests
+  int64_t max_num_queued_reqs = 0;  // 0: base::kMaxQueuedRequests
   std::string scheduling_policy = "fcfs";
 
   std::string trace_file = {};  // VLLM_TRACE: Chrome trace of steps and phases

@@ -1,6 +1,7 @@
 // LlmEngine: a loaded model that serves many requests at once. What the server, the C ABI and the command line talk to.
 //
-// Threads: the engine thread schedules, the runner thread computes and samples, the output thread detokenizes and calls back.
+// Threads: the engine thread schedules, the runner thread computes and samples, the output thread detokenizes and calls
+// back.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -23,7 +24,7 @@ class ChatTemplate;
 
 // Start-up facts, for the summary and /v1/models.
 struct EngineInfo {
-  std::string model_name;      // first served name
+  std::string model_name;  // first served name
   std::vector<std::string> served_names;
   std::string architecture;    // model_type
   std::string weight_summary;  // "Q4_1, 98 MB"
@@ -61,11 +62,11 @@ class LlmEngine {
   static std::unique_ptr<LlmEngine> Load(const EngineConfig& config, const Progress& progress = {});
   virtual ~LlmEngine() = default;
 
-  // Checks and queues a request; its outputs go to request.on_output. Thread-safe. Errors: kInvalidArgument for a bad field
-  // (the message is vLLM's), kOverloaded when the queue is full, kInternal after the engine has died.
+  // Checks and queues a request; its outputs go to request.on_output. Thread-safe. Errors: kInvalidArgument for a bad
+  // field (the message is vLLM's), kOverloaded when the queue is full, kInternal after the engine has died.
   virtual base::Result<uint64_t> Submit(GenerateRequest request) = 0;
-  // Ends a request without further callbacks; harmless for one that has ended. Once it returns, the callback is not running
-  // and never will (unless called from within that callback). Thread-safe.
+  // Ends a request without further callbacks; harmless for one that has ended. Once it returns, the callback is not
+  // running and never will (unless called from within that callback). Thread-safe.
   virtual void Abort(uint64_t handle) = 0;
 
   virtual const EngineInfo& info() const = 0;

@@ -29,7 +29,7 @@ struct SamplingParams {
   bool ignore_eos = false;
   std::optional<int64_t> max_tokens = 16;  // absent: up to the model's length
   int64_t min_tokens = 0;
-  std::optional<int> logprobs = {};         // -1: the whole vocabulary
+  std::optional<int> logprobs = {};  // -1: the whole vocabulary
   std::optional<int> prompt_logprobs = {};
   std::vector<int32_t> logprob_token_ids = {};
   bool detokenize = true, skip_special_tokens = true, spaces_between_special_tokens = true;
@@ -40,8 +40,8 @@ struct SamplingParams {
   std::optional<bool> skip_reading_prefix_cache = {};
 
   // Filled by the engine's front end, not by callers:
-  std::optional<int32_t> eos_token_id = {};             // absent when ignore_eos
-  std::vector<int32_t> all_stop_token_ids = {};         // masked until min_tokens
+  std::optional<int32_t> eos_token_id = {};      // absent when ignore_eos
+  std::vector<int32_t> all_stop_token_ids = {};  // masked until min_tokens
   std::vector<std::vector<int32_t>> bad_words_ids = {};
   bool greedy() const { return temperature == 0; }
 };
@@ -65,14 +65,15 @@ using PositionLogprobs = std::vector<Logprob>;
 struct CoreOutput {
   RequestId id = 0;
   std::vector<int32_t> new_token_ids = {};
-  std::vector<PositionLogprobs> logprobs = {};                          // one a new token, if asked for
-  std::vector<std::optional<PositionLogprobs>> prompt_logprobs = {};    // whole prompt, with the first output; [0] is absent
+  std::vector<PositionLogprobs> logprobs = {};  // one a new token, if asked for
+  std::vector<std::optional<PositionLogprobs>> prompt_logprobs =
+      {};  // whole prompt, with the first output; [0] is absent
   std::optional<FinishReason> finish = {};
   StopReason stop_reason = {};
-  std::optional<base::Error> error = {};                                // with finish == kError
-  int64_t cached_tokens = -1;                                           // prefix-cache hit; with the first output
-  int64_t scheduled_us = 0;                                             // steady clock: first admitted; with the first output
-  int32_t num_preemptions = 0;                                          // so far; with the finish
+  std::optional<base::Error> error = {};  // with finish == kError
+  int64_t cached_tokens = -1;             // prefix-cache hit; with the first output
+  int64_t scheduled_us = 0;               // steady clock: first admitted; with the first output
+  int32_t num_preemptions = 0;            // so far; with the finish
 };
 
 // A sequence handed to the core.
@@ -80,10 +81,10 @@ struct CoreRequest {
   RequestId id = 0;
   std::vector<int32_t> prompt_token_ids = {};
   std::shared_ptr<const SamplingParams> params = {};
-  uint64_t seed = 0;           // of this sequence; given, or fresh
+  uint64_t seed = 0;  // of this sequence; given, or fresh
   std::string cache_salt = {};
-  int priority = 0;            // lower runs earlier (priority policy only)
-  int64_t arrival_us = 0;      // steady clock
+  int priority = 0;        // lower runs earlier (priority policy only)
+  int64_t arrival_us = 0;  // steady clock
 };
 
 // What a caller of LlmEngine sees of one choice, in text. With delta delivery each field holds only what is new.
@@ -102,8 +103,8 @@ struct RequestOutput {
   bool first = false;
   int64_t cached_tokens = 0;
   std::vector<std::optional<PositionLogprobs>> prompt_logprobs = {};
-  std::optional<base::Error> error = {};   // the request has ended with it
-  bool finished = false;                   // every choice has ended
+  std::optional<base::Error> error = {};  // the request has ended with it
+  bool finished = false;                  // every choice has ended
 };
 
 // Called on the engine's output thread, in order; must not block. Never called again once Abort has returned.

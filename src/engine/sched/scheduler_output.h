@@ -18,9 +18,9 @@ struct NewRequestData {
   uint64_t seed = 0;
   std::vector<int32_t> token_ids = {};  // prompt, and for a resumed request its outputs so far
   int64_t num_prompt_tokens = 0;
-  int64_t num_computed_tokens = 0;      // prefix-cache hit
-  BlockIds block_ids = {};              // the whole table
-  bool resumed = false;                 // was preempted: replaces the runner's state
+  int64_t num_computed_tokens = 0;  // prefix-cache hit
+  BlockIds block_ids = {};          // the whole table
+  bool resumed = false;             // was preempted: replaces the runner's state
 };
 
 struct CachedRequestData {
@@ -45,7 +45,7 @@ struct SchedulerOutput {
   std::vector<CachedRequestData> cached_requests = {};
   std::vector<ScheduledTokens> scheduled = {};  // order of the batch
   int64_t total_tokens = 0;
-  std::vector<RequestId> finished = {};   // ended since the last step: the runner drops their state
+  std::vector<RequestId> finished = {};  // ended since the last step: the runner drops their state
   std::vector<RequestId> preempted = {};
   int num_common_prefix_blocks = 0;
 };
@@ -59,7 +59,7 @@ struct SequenceOutput {
 };
 
 struct ModelRunnerOutput {
-  std::vector<SequenceOutput> sequences = {};  // order of SchedulerOutput::scheduled
+  std::vector<SequenceOutput> sequences = {};              // order of SchedulerOutput::scheduled
   std::vector<std::vector<int32_t>> draft_token_ids = {};  // empty without a proposer
 };
 

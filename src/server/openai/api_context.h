@@ -22,7 +22,7 @@ struct ApiOptions {
   bool return_tokens_as_token_ids = false;
   bool exclude_tools_when_tool_choice_none = false;
   bool enable_log_requests = false;
-  bool dev_mode = false;                          // VLLM_SERVER_DEV_MODE: /reset_prefix_cache
+  bool dev_mode = false;  // VLLM_SERVER_DEV_MODE: /reset_prefix_cache
 };
 
 // Immutable while the server runs; handlers of any thread use it.

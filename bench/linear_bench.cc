@@ -17,6 +17,8 @@
 #include "quant/format.h"
 #include "vt/buffer.h"
 #include "vt/cpu/isa.h"
+#include "vt/cpu/linear.h"
+#include "vt/cpu/packer.h"
 #include "vt/ops.h"
 #include "vt/weight.h"
 
@@ -64,20 +66,28 @@ double ReadRate() {
                        VT_ONE(ins, reg, "8") VT_ONE(ins, reg, "9") VT_ONE(ins, reg, "10")::                     \
                            : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10")
 
+enum class Product { kF32, kBf16, kInt16 };
+
 // Operations a second (two a product) of a loop of independent multiply-adds of one kind.
-double MultiplyRate(Isa isa, bool bf16) {
+double MultiplyRate(Isa isa, Product product) {
   constexpr int64_t kTurns = 400000;
-  const double lanes = isa >= Isa::kAvx512 ? bf16 ? 32 : 16 : 8;
+  const double lanes = (isa >= Isa::kAvx512 ? 16 : 8) * (product == Product::kF32 ? 1 : 2);
   const int64_t items = Pool().workers() * 4;
   const double start = Seconds();
   Pool().ParallelFor(items, 1, [&](int64_t, int64_t, int) {
     for (int64_t i = 0; i < kTurns; ++i) {
       if (isa < Isa::kAvx512) {
-        VT_TEN("vfmadd231ps", "ymm");
-      } else if (!bf16) {
+        if (product == Product::kF32) {
+          VT_TEN("vfmadd231ps", "ymm");
+        } else {
+          VT_TEN("vpmaddwd", "ymm");
+        }
+      } else if (product == Product::kF32) {
         VT_TEN("vfmadd231ps", "zmm");
-      } else {
+      } else if (product == Product::kBf16) {
         VT_TEN("vdpbf16ps", "zmm");
+      } else {
+        VT_TEN("vpdpwssd", "zmm");
       }
     }
   });
@@ -86,11 +96,11 @@ double MultiplyRate(Isa isa, bool bf16) {
 
 // Copies of one weight in a format, together as large as a model, so that a run over them comes from memory.
 struct Weights {
-  std::vector<std::byte> bytes;
-  std::vector<PackedWeight> copies;
+  std::unique_ptr<ResidentSlot[]> slots;
+  int64_t count = 0;
 };
 
-const Weights& WeightsOf(FormatId id, int64_t k, int64_t n, bool many) {
+const Weights& WeightsOf(FormatId id, int64_t k, int64_t n, bool many, Platform& platform) {
   static std::map<std::tuple<FormatId, int64_t, int64_t, bool>, std::unique_ptr<Weights>> all;
   std::unique_ptr<Weights>& entry = all[{id, k, n, many}];
   if (entry) return *entry;
@@ -99,22 +109,19 @@ const Weights& WeightsOf(FormatId id, int64_t k, int64_t n, bool many) {
   fresh = std::make_unique<Weights>();
   const Format& format = GetFormat(id);
   const int64_t row_bytes = RowBytes(format, k).value(), size = row_bytes * n;
-  const int64_t copies = many ? std::max<int64_t>(kFootprint / size, 1) : 1;
+  fresh->count = many ? std::max<int64_t>(kFootprint / size, 1) : 1;
   std::mt19937 random(1);
   std::normal_distribution<float> normal(0, 0.05f);
   std::vector<float> row(static_cast<size_t>(k));
-  fresh->bytes.resize(static_cast<size_t>(size * copies));
+  std::vector<std::byte> bytes(static_cast<size_t>(size));
   // One row's bits serve for all: kernels do not branch on values.
   for (float& value : row) value = normal(random);
-  format.quantize(row.data(), k, fresh->bytes.data());
-  for (int64_t r = 1; r < n * copies; ++r) {
-    std::memcpy(fresh->bytes.data() + r * row_bytes, fresh->bytes.data(), static_cast<size_t>(row_bytes));
-  }
-  for (int64_t c = 0; c < copies; ++c) {
-    PackedWeight weight = {.n = n, .k = k};
-    weight.segments.push_back({.format = id, .n = n, .row_bytes = row_bytes, .data = fresh->bytes.data() + c * size});
-    fresh->copies.push_back(std::move(weight));
-  }
+  if (format.quantize != nullptr) format.quantize(row.data(), k, bytes.data());
+  for (int64_t r = 1; r < n; ++r)
+    std::memcpy(bytes.data() + r * row_bytes, bytes.data(), static_cast<size_t>(row_bytes));
+  fresh->slots = std::make_unique<ResidentSlot[]>(static_cast<size_t>(fresh->count));
+  const WeightSource source = {.name = "bench", .format = id, .n = n, .k = k, .bytes = bytes};
+  for (int64_t c = 0; c < fresh->count; ++c) fresh->slots[c].Load({&source, 1}, WeightUse::kMatrix, platform);
   return *fresh;
 }
 
@@ -123,51 +130,48 @@ void Linear(benchmark::State& state) {
   const FormatId id = static_cast<FormatId>(state.range(0));
   const int64_t k = state.range(1), n = state.range(2), rows = state.range(3);
   const Numerics numerics = static_cast<Numerics>(state.range(4));
-  const auto platform = MakePlatform(DeviceType::kCpu, {.isa = state.range(5) != 0 ? "avx2" : ""});
+  const auto platform = MakePlatform(DeviceType::kCpu, {.threads = 0, .isa = state.range(5) != 0 ? "avx2" : ""});
   const auto queue = platform->MakeQueue();
   const OpKernel* kernel = FindOp(OpId::kLinear, DeviceType::kCpu);
-  const Weights& weights = WeightsOf(id, k, n, rows <= 8);
+  const Weights& weights = WeightsOf(id, k, n, rows <= 32, *platform);
   const Buffer x = platform->Allocate(static_cast<size_t>(rows * k * 4));
   const Buffer out = platform->Allocate(static_cast<size_t>(rows * n * 4));
   for (int64_t i = 0; i < rows * k; ++i) reinterpret_cast<float*>(x.data())[i] = static_cast<float>(i % 17 - 8) / 8;
   const Isa isa = state.range(5) != 0 ? Isa::kAvx2 : DetectIsa();
-  const bool bf16 = rows > 8 && numerics == Numerics::kDefault && isa >= Isa::kAvx512Bf16;
+  const std::string_view recipe = CpuLinearKernelName(id, rows, numerics, isa);
+  const Product product = recipe == "f32" ? Product::kF32 : recipe == "bf16" ? Product::kBf16 : Product::kInt16;
   double read = 0, multiply = 0;
   for (int i = 0; i < 3; ++i) {
     read = std::max(read, ReadRate());
-    multiply = std::max(multiply, MultiplyRate(isa, bf16));
+    multiply = std::max(multiply, MultiplyRate(isa, product));
   }
   for (auto _ : state) {
-    for (const PackedWeight& weight : weights.copies) {
-      queue->Launch(
-          *kernel,
-          OpArgs(LinearOp<Tensor>{
-              .x = x.View(DType::kF32, {rows, k}), .out = out.View(DType::kF32, {rows, n}), .weight = &weight}),
-          {.numerics = numerics});
+    for (int64_t c = 0; c < weights.count; ++c) {
+      queue->Launch(*kernel,
+                    OpArgs(LinearOp<Tensor>{.x = x.View(DType::kF32, {rows, k}),
+                                            .out = out.View(DType::kF32, {rows, n}),
+                                            .weight = weights.slots[c].Get().get()}),
+                    {.numerics = numerics});
     }
   }
-  const double copies = static_cast<double>(weights.copies.size()) * static_cast<double>(state.iterations());
-  const double bytes = copies * static_cast<double>(weights.copies[0].segments[0].row_bytes * n);
+  const double copies = static_cast<double>(weights.count * state.iterations());
+  const double bytes = copies * static_cast<double>(weights.slots[0].Get()->resident_bytes);
   const double operations = copies * 2 * static_cast<double>(rows * k * n);
   const auto rate = [](double v) { return benchmark::Counter(v, benchmark::Counter::kIsRate); };
   state.counters["GB/s"] = rate(bytes / 1e9);
   state.counters["GFLOP/s"] = rate(operations / 1e9);
   state.counters["of_read_loop"] = rate(bytes / read);
-  state.counters["of_fma_loop"] = rate(operations / multiply);
-  state.SetLabel(std::string(GetFormat(id).name));
+  state.counters["of_product_loop"] = rate(operations / multiply);
+  state.SetLabel(std::string(GetFormat(id).name) + ", " + std::string(recipe));
 }
 
 void Shapes(benchmark::internal::Benchmark* bench) {
   bench->ArgNames({"format", "k", "n", "rows", "numerics", "avx2"});
   const auto id = [](FormatId format) { return static_cast<int64_t>(format); };
   for (const int64_t avx2 : {0, 1}) {
-    for (const FormatId format : {FormatId::kQ4_1, FormatId::kQ8_0, FormatId::kQ5_0, FormatId::kQ4_0, FormatId::kQ4_K,
-                                  FormatId::kQ6_K, FormatId::kF32, FormatId::kF16, FormatId::kBF16}) {
-      // Rows of 576 are gate and up of a 135M model; K-quants need rows of whole blocks of 256.
-      const bool super = format == FormatId::kQ4_K || format == FormatId::kQ6_K;
-      const int64_t k = super ? 2048 : 576, n = super ? 640 : 3072;
-      for (const int64_t rows : {1, 4, 8}) bench->Args({id(format), k, n, rows, 1, avx2});
-      for (const int64_t numerics : {0, 1}) bench->Args({id(format), k, n, 512, numerics, avx2});
+    for (const CpuFormatRow& row : CpuFormats()) {
+      for (const int64_t rows : {1, 4, 8, 16, 512}) bench->Args({id(row.id), 2048, 1024, rows, 1, avx2});
+      bench->Args({id(row.id), 2048, 1024, 512, 0, avx2});
     }
   }
 }

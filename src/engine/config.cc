@@ -29,6 +29,7 @@ constexpr std::string_view kNames[] = {
     "logprobs_mode",
     "device",
     "numerics",
+    "batch_invariant",
     "threads",
     "isa",
     "block_size",
@@ -87,7 +88,8 @@ void ReadDevice(const Options& options, EngineConfig* config) {
   const std::optional<vt::DeviceType> type = vt::ParseDevice(device);
   if (!type) options.Refuse("device", "is none of cpu, ref, opaque");
   config->device = *type;
-  const std::optional<vt::Numerics> numerics = vt::ParseNumerics(options.String("numerics", "default"));
+  const char* const fallback = options.Bool("batch_invariant", false) ? "invariant" : "default";
+  const std::optional<vt::Numerics> numerics = vt::ParseNumerics(options.String("numerics", fallback));
   if (!numerics) options.Refuse("numerics", "is none of exact, default, invariant");
   config->numerics = *numerics;
   config->threads = static_cast<int>(AtLeast(options, "threads", 0).value_or(0));

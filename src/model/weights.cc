@@ -48,7 +48,8 @@ ModelWeights::ModelWeights(const spec::Model& model, const Bindings& bindings, v
       std::vector<vt::WeightSource> sources;
       for (const Part part : parts) sources.push_back(bindings.Matrix(part, role.layer));
       vt::ResidentSlot& slot = slots_[{role.part, role.layer}];
-      slot.Load(sources, platform);
+      const bool rows_only = role.part == Part::kEmbed && !model.head.tied;
+      slot.Load(sources, rows_only ? vt::WeightUse::kRows : vt::WeightUse::kMatrix, platform);
       source_bytes_ += slot.Get()->source_bytes;
       resident_bytes_ += slot.Get()->resident_bytes;
       continue;

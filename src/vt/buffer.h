@@ -73,6 +73,8 @@ struct PlatformInfo {
   std::string isa;  // "avx2", "avx512", "amx"; "" elsewhere
 };
 
+class Packer;
+
 // One device. Thread-safe but for the queues it makes.
 class Platform {
  public:
@@ -81,6 +83,8 @@ class Platform {
   // Throws base::Exception kOutOfMemory with the size.
   virtual Buffer Allocate(size_t bytes) = 0;
   virtual std::unique_ptr<Queue> MakeQueue() = 0;
+  // Null: weights are used as the file stores them. Lives as long as the platform.
+  virtual Packer* packer() { return nullptr; }
   DeviceId device() const { return {info().type, 0}; }
 };
 

@@ -10,7 +10,7 @@
 namespace vt {
 
 // Instruction sets with kernels of their own, in rising order.
-enum class Isa : int8_t { kAvx2, kAvx512, kAvx512Vnni, kAvx512Bf16, kAmx };
+enum class Isa : int8_t { kAvx2, kAvxVnni, kAvx512, kAvx512Vnni, kAvx512Bf16, kAmx };
 
 // A function over items [begin, end) run by worker `worker` (0 .. workers - 1).
 using RangeFn = void (*)(void* state, int64_t begin, int64_t end, int worker);

@@ -102,14 +102,13 @@ struct LinearOp {
   V out = {};
   V bias = {};  // f32 [n], optional
   const PackedWeight* weight = nullptr;
-  bool full_precision = false;  // neither x nor the weight is rounded below f32, whatever the numerics
   template <class F>
   void ForEach(F&& f) {
     f(x), f(out), f(bias);
   }
   template <class W>
   LinearOp<W> WithoutOperands() const {
-    return {.weight = weight, .full_precision = full_precision};
+    return {.weight = weight};
   }
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,6 +16,7 @@ namespace vt {
 
 enum class LayoutId : int8_t {
   kFile,  // rows as the model file stores them: n rows of RowBytes(format, k)
+  kR16,   // groups of 16 rows side by side (vt/cpu/r16.h); a group takes 16 row_bytes
 };
 
 // One stored matrix [n, k] of a linear. A merged linear (QKV, gate/up) is a list of these, each with its own format.
@@ -23,7 +25,7 @@ struct Segment {
   LayoutId layout = LayoutId::kFile;
   int64_t n = 0;
   int64_t row_bytes = 0;
-  std::byte* data = nullptr;  // device address; row r begins at data + r * row_bytes
+  std::byte* data = nullptr;  // device address; in kFile row r begins at data + r * row_bytes
 };
 
 // y[rows, n] = x[rows, k] * W[n, k]^T, W being the segments stacked. Immutable after loading.
@@ -43,6 +45,22 @@ struct WeightSource {
   int64_t n = 0, k = 0;
   std::span<const std::byte> bytes = {};
   std::shared_ptr<const void> owner = nullptr;  // keeps `bytes` alive
+  std::function<void()> drop = {};              // after packing: gives the memory of a mapped file back; may be empty
+};
+
+enum class WeightUse : int8_t {
+  kMatrix,  // multiplied with (and perhaps rows of it are looked up)
+  kRows,    // rows are looked up only
+};
+
+// How a platform stores the weights that it multiplies with. Thread-safe.
+class Packer {
+ public:
+  virtual ~Packer() = default;
+  // Bytes that a weight takes in the platform's layout; 0: it is used as the file stores it.
+  virtual int64_t PackedBytes(const WeightSource& source, WeightUse use) const = 0;
+  // Writes PackedBytes bytes to `out`, 64-byte aligned, and describes them. Only for weights with PackedBytes above 0.
+  virtual Segment Pack(const WeightSource& source, std::byte* out) = 0;
 };
 
 // Owned by the layer that uses the weight, never looked up by address. Load and Release belong to start-up and
@@ -50,8 +68,9 @@ struct WeightSource {
 class ResidentSlot {
  public:
   std::shared_ptr<const PackedWeight> Get() const { return weight_; }
-  // Stacks the sources (equal k) on the device: host devices refer to the bytes, others copy them.
-  void Load(std::span<const WeightSource> sources, Platform& platform);
+  // Stacks the sources (equal k) on the device: packed where its platform packs, otherwise host devices refer to the
+  // bytes and others copy them.
+  void Load(std::span<const WeightSource> sources, WeightUse use, Platform& platform);
   void Release() { weight_.reset(); }
 
  private:

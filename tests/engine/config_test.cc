@@ -63,6 +63,13 @@ TEST(EngineConfig, VllmsCacheVariableCountsInGib) {
             1 << 20);
 }
 
+TEST(EngineConfig, VllmsBatchInvariantVariableChoosesNumericsUnlessTheFlagDoes) {
+  EXPECT_EQ(EngineConfigFromOptions(Given({{"batch_invariant", "1"}})).numerics, vt::Numerics::kInvariant);
+  EXPECT_EQ(EngineConfigFromOptions(Given({{"batch_invariant", "0"}})).numerics, vt::Numerics::kDefault);
+  EXPECT_EQ(EngineConfigFromOptions(Given({{"batch_invariant", "1"}, {"numerics", "exact"}})).numerics,
+            vt::Numerics::kExact);
+}
+
 TEST(EngineConfig, NoModelIsToldWithTheRemedy) {
   EXPECT_EQ(ErrorOf(base::Options()),
             "model: none given; name a GGUF file, a model folder, or a hub name that is in the local cache");

@@ -29,7 +29,7 @@ struct Chain {
     const WeightSource source = format == FormatId::kF32
                                     ? WeightSource{.name = "w", .format = format, .n = kDim, .k = kDim, .bytes = bytes}
                                     : WeightSource{.name = "w", .format = format, .n = 1, .k = 256, .bytes = bytes};
-    slot.Load(std::span(&source, 1), *platform);
+    slot.Load(std::span(&source, 1), WeightUse::kMatrix, *platform);
     const int64_t width = slot.Get()->k;
     input = graph.Input(RowCount::kTokens, width, DType::kF32, "x");
     ValueId value = input;

@@ -2,21 +2,21 @@
 # No contraction: a multiply and an add that the source keeps apart round twice on every compiler.
 set(vt_avx2 -mavx2 -mfma -mf16c)
 set(vt_avx512 ${vt_avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl)
-set_source_files_properties(${CMAKE_SOURCE_DIR}/src/vt/cpu/linear_avx2.cc PROPERTIES COMPILE_OPTIONS
-  "-O3;-ffp-contract=off;${vt_avx2}")
-set_source_files_properties(${CMAKE_SOURCE_DIR}/src/vt/cpu/linear_avx512.cc PROPERTIES COMPILE_OPTIONS
-  "-O3;-ffp-contract=off;${vt_avx512}")
-set_source_files_properties(${CMAKE_SOURCE_DIR}/src/vt/cpu/linear_avx512_bf16.cc PROPERTIES COMPILE_OPTIONS
-  "-O3;-ffp-contract=off;${vt_avx512};-mavx512bf16")
-
+set(warnings)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # g++ 12 takes the deliberately undefined operands of its own AVX-512 intrinsics for mistakes (GCC bug 105593).
+  set(warnings -Wno-uninitialized)
+endif()
+function(vt_unit name)
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/src/vt/cpu/${name}.cc PROPERTIES COMPILE_OPTIONS
+    "-O3;-ffp-contract=off;${warnings};${ARGN}")
+endfunction()
+vt_unit(linear_avx2 ${vt_avx2})
+vt_unit(linear_avx_vnni ${vt_avx2} -mavxvnni)
+vt_unit(linear_avx512 ${vt_avx512})
+vt_unit(linear_avx512_vnni ${vt_avx512} -mavx512vnni)
+vt_unit(linear_avx512_bf16 ${vt_avx512} -mavx512bf16)
 foreach(unit row_kernels paged_attention)
-  set(warnings)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # g++ 12 takes the deliberately undefined operands of its own AVX-512 intrinsics for mistakes (GCC bug 105593).
-    set(warnings -Wno-uninitialized)
-  endif()
-  set_source_files_properties(${CMAKE_SOURCE_DIR}/src/vt/cpu/${unit}_avx2.cc PROPERTIES COMPILE_OPTIONS
-    "-O3;-ffp-contract=off;${vt_avx2}")
-  set_source_files_properties(${CMAKE_SOURCE_DIR}/src/vt/cpu/${unit}_avx512.cc PROPERTIES COMPILE_OPTIONS
-    "-O3;-ffp-contract=off;${vt_avx512};${warnings}")
+  vt_unit(${unit}_avx2 ${vt_avx2})
+  vt_unit(${unit}_avx512 ${vt_avx512})
 endforeach()

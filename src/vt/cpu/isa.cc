@@ -46,7 +46,7 @@ bool Detect(Isa* isa) {
   const Registers seven = Cpuid(7);
   const bool avx2 = (xcr0 & 0x6) == 0x6 && Bit(one.c, 28) && Bit(one.c, 12) && Bit(one.c, 29) && Bit(seven.b, 5);
   if (!avx2) return false;
-  *isa = Isa::kAvx2;
+  *isa = HasAvxVnni() ? Isa::kAvxVnni : Isa::kAvx2;
   // F, DQ, BW, VL and the opmask and upper register state.
   const bool avx512 =
       (xcr0 & 0xe6) == 0xe6 && Bit(seven.b, 16) && Bit(seven.b, 17) && Bit(seven.b, 30) && Bit(seven.b, 31);
@@ -62,6 +62,8 @@ bool Detect(Isa* isa) {
 }
 
 }  // namespace
+
+bool HasAvxVnni() { return Bit(Cpuid(7, 1).a, 4); }
 
 Isa DetectIsa() {
   Isa isa = Isa::kAvx2;
@@ -81,10 +83,12 @@ Isa ResolveIsa(std::string_view forced) {
     if (best < Isa::kAvx512) wanted = Isa::kAvx512;
   } else if (forced == "amx") {
     wanted = Isa::kAmx;
+  } else if (forced == "avxvnni") {
+    wanted = Isa::kAvxVnni;
   } else if (forced != "avx2") {
-    base::Throw(base::ErrorCode::kInvalidArgument, "VT_CPU_ISA: '", forced, "' is none of avx2, avx512, amx");
+    base::Throw(base::ErrorCode::kInvalidArgument, "VT_CPU_ISA: '", forced, "' is none of avx2, avxvnni, avx512, amx");
   }
-  if (wanted > best) {
+  if (wanted > best || (wanted == Isa::kAvxVnni && !HasAvxVnni())) {
     base::Throw(base::ErrorCode::kUnsupported, "VT_CPU_ISA: ", forced, " is not available on ", CpuBrand(),
                 ", whose best is ", IsaName(best), "; unset it or use VT_CPU_ISA=", IsaName(best));
   }
@@ -95,6 +99,8 @@ std::string_view IsaName(Isa isa) {
   switch (isa) {
     case Isa::kAvx2:
       return "avx2";
+    case Isa::kAvxVnni:
+      return "avxvnni";
     case Isa::kAvx512:
     case Isa::kAvx512Vnni:
     case Isa::kAvx512Bf16:
@@ -109,6 +115,8 @@ std::string_view IsaLongName(Isa isa) {
   switch (isa) {
     case Isa::kAvx2:
       return "AVX2";
+    case Isa::kAvxVnni:
+      return "AVX2 VNNI";
     case Isa::kAvx512:
       return "AVX-512";
     case Isa::kAvx512Vnni:

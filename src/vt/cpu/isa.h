@@ -11,13 +11,16 @@ namespace vt {
 // the AMX permission of the process. Throws base::Exception kUnsupported on a machine without AVX2, FMA and F16C.
 Isa DetectIsa();
 
-// `forced`: "" for the best, or "avx2", "avx512", "amx"; "avx512" takes the best AVX-512 level that is no AMX. Throws
-// base::Exception when the machine lacks it (kUnsupported) or the name is none of these (kInvalidArgument).
+// True on machines that have the VNNI instructions for registers of 256 bits without AVX-512; kAvxVnni is usable then.
+bool HasAvxVnni();
+
+// `forced`: "" for the best, or "avx2", "avxvnni", "avx512", "amx"; "avx512" takes the best AVX-512 level that is no
+// AMX. Throws base::Exception when the machine lacks it (kUnsupported) or the name is none of these (kInvalidArgument).
 Isa ResolveIsa(std::string_view forced);
 
-// "avx2", "avx512" or "amx".
+// "avx2", "avxvnni", "avx512" or "amx".
 std::string_view IsaName(Isa isa);
-// "AVX2", "AVX-512", "AVX-512 VNNI", "AVX-512 VNNI BF16", "AMX": for people.
+// "AVX2", "AVX2 VNNI", "AVX-512", "AVX-512 VNNI", "AVX-512 VNNI BF16", "AMX": for people.
 std::string_view IsaLongName(Isa isa);
 
 // Brand string of the processor, trimmed; "CPU" when it has none.

@@ -8,39 +8,36 @@
 #include "base/check.h"
 #include "base/strings.h"
 #include "vt/cpu/linear_kernels.h"
+#include "vt/cpu/packer.h"
 #include "vt/op_checks.h"
 #include "vt/weight.h"
 
 namespace vt {
 namespace {
 
-struct FormatRow {
-  FormatId id;
-  CpuFormat index;
-};
-constexpr FormatRow kFormatRows[] = {
-    {FormatId::kF32, kCpuF32},   {FormatId::kF16, kCpuF16},   {FormatId::kBF16, kCpuBF16},
-    {FormatId::kQ8_0, kCpuQ8_0}, {FormatId::kQ4_0, kCpuQ4_0}, {FormatId::kQ4_1, kCpuQ4_1},
-    {FormatId::kQ5_0, kCpuQ5_0}, {FormatId::kQ4_K, kCpuQ4_K}, {FormatId::kQ6_K, kCpuQ6_K},
-};
-
-const FormatRow* FindRow(FormatId id) {
-  for (const FormatRow& row : kFormatRows) {
-    if (row.id == id) return &row;
-  }
-  return nullptr;
-}
-
-CpuFormat IndexOf(FormatId id) {
-  const FormatRow* row = FindRow(id);
-  CHECK(row != nullptr, "no cpu kernel for format ", static_cast<int>(id), "; the plan should have refused it");
+CpuFormat IndexOf(const Segment& segment) {
+  const CpuFormatRow* row = FindCpuFormat(segment.format);
+  CHECK(row != nullptr, "no cpu kernel for format ", static_cast<int>(segment.format),
+        "; the plan should have refused it");
   return row->index;
 }
 
-const LinearKernels& KernelsOf(Isa isa) { return isa >= Isa::kAvx512 ? kLinearAvx512 : kLinearAvx2; }
+const LinearKernels& KernelsOf(Isa isa) {
+  if (isa >= Isa::kAvx512Vnni) return kLinearAvx512Vnni;
+  if (isa >= Isa::kAvx512) return kLinearAvx512;
+  return isa == Isa::kAvxVnni ? kLinearAvxVnni : kLinearAvx2;
+}
 
-bool UsesBf16(int64_t rows, Numerics numerics, Isa isa) {
-  return rows > kFewRows && numerics == Numerics::kDefault && isa >= Isa::kAvx512Bf16;
+bool IsFloat(CpuFormat format) { return format <= kCpuBF16; }
+
+enum class Recipe { kFew, kGemm, kBf16, kExact };
+
+Recipe RecipeOf(CpuFormat format, int64_t rows, Numerics numerics, Isa isa) {
+  if (numerics == Numerics::kExact) return Recipe::kExact;
+  const int few = KernelsOf(isa).few_rows;
+  if (!IsFloat(format)) return rows <= few ? Recipe::kFew : Recipe::kGemm;
+  const bool bf16 = format == kCpuBF16 && rows > few && numerics == Numerics::kDefault && isa >= Isa::kAvx512Bf16;
+  return bf16 ? Recipe::kBf16 : Recipe::kExact;
 }
 
 // Work of one op: pieces of `grain` columns that do not cross segments, times parts of `part_rows` rows.
@@ -77,22 +74,22 @@ struct Pieces {
   }
 };
 
-Pieces Split(const PackedWeight& weight, int64_t rows, int workers) {
+Pieces Split(const PackedWeight& weight, int64_t rows, bool few, int workers) {
   Pieces pieces = {.segments = weight.segments, .part_rows = rows};
   // About eight pieces a worker: late or interrupted workers lose little, and a piece outweighs taking it.
   constexpr int64_t kPiecesPerWorker = 8;
-  if (rows <= kFewRows) {
+  if (few) {
     const int64_t even = weight.n / (workers * kPiecesPerWorker);
-    // Up to the size of an L2 cache, so that the order of memory stays nearly that of the file.
-    pieces.grain = std::clamp<int64_t>(even / 16 * 16, 16, 1024);
+    // Whole steps of the kernels, and at most what keeps the order of memory nearly that of the weight.
+    pieces.grain = std::clamp<int64_t>(even / 64 * 64, 64, 1024);
   } else {
     pieces.grain = kPanelColumns;
   }
   int64_t columns = 0;
   for (const Segment& segment : weight.segments) columns += (segment.n + pieces.grain - 1) / pieces.grain;
-  if (rows > kFewRows && columns < 4 * workers) {
+  if (!few && columns < 4 * workers) {
     // Too few panels for the workers: split rows too, at the price of unpacking a panel once per part.
-    constexpr int64_t kLeastRows = 96;  // a multiple of every tile
+    constexpr int64_t kLeastRows = 120;  // a multiple of every tile
     const int64_t wanted = (4 * workers + columns - 1) / columns;
     const int64_t per_part = std::max((rows / wanted + kLeastRows - 1) / kLeastRows * kLeastRows, kLeastRows);
     pieces.part_rows = per_part;
@@ -104,114 +101,190 @@ Pieces Split(const PackedWeight& weight, int64_t rows, int workers) {
 
 int64_t Align64(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-// x with rows of PaddedK(k) values: as it is when they are whole, otherwise a zero-padded copy.
-const float* PadRows(const float* x, int64_t rows, int64_t k, std::byte* scratch) {
-  const int64_t padded = PaddedK(k);
-  if (padded == k) return x;
-  float* out = reinterpret_cast<float*>(scratch);
-  for (int64_t r = 0; r < rows; ++r) {
-    std::memcpy(out + r * padded, x + r * k, static_cast<size_t>(k) * sizeof(float));
-    std::memset(out + r * padded + k, 0, static_cast<size_t>(padded - k) * sizeof(float));
-  }
-  return out;
-}
+// Elements of x that one worker prepares in about the time of a barrier.
+constexpr int64_t kSerialElements = 1 << 14;
 
-// Largest number of floats that a thread rounds to BF16 faster than it wakes another.
-constexpr int64_t kRoundGrain = 1 << 14;
+// x as the recipes of an op read it, in memory that all workers share. Laid out first, then filled.
+struct PreparedX {
+  bool quantize = false, bf16 = false, pad = false;
+  int64_t rows = 0, k = 0;
+
+  int64_t bytes() const {
+    const int64_t padded = PaddedK(k);
+    return (quantize ? Align64(QuantizedBytes(rows, k)) : 0) + (bf16 ? Align64(rows * padded * 2) : 0) +
+           (pad ? Align64(rows * padded * 4) : 0);
+  }
+
+  // Fills `memory` from x [rows, k] and points `part` at it.
+  void Fill(const float* x, std::byte* memory, const LinearKernels& kernels, KernelContext& context,
+            LinearPart& part) const {
+    const int64_t padded = PaddedK(k);
+    part.x = x;
+    uint16_t* rounded = nullptr;
+    float* copy = nullptr;
+    if (quantize) {
+      part.quantized = QuantizedAt(memory);
+      memory += Align64(QuantizedBytes(rows, k));
+    }
+    if (bf16) {
+      part.x_bf16 = rounded = reinterpret_cast<uint16_t*>(memory);
+      memory += Align64(rows * padded * 2);
+    }
+    if (pad) part.x = copy = reinterpret_cast<float*>(memory);
+    auto fill = [&](int64_t begin, int64_t end, int) {
+      if (quantize) kernels.quantize(x, k, begin, end, part.quantized);
+      for (int64_t r = begin; r < end; ++r) {
+        if (bf16) kLinearBf16.round(x + r * k, k, rounded + r * padded);
+        if (!pad) continue;
+        std::memcpy(copy + r * padded, x + r * k, static_cast<size_t>(k) * sizeof(float));
+        std::memset(copy + r * padded + k, 0, static_cast<size_t>(padded - k) * sizeof(float));
+      }
+    };
+    if (!quantize && !bf16 && !pad) return;
+    if (rows * k <= kSerialElements || rows == 1) return fill(0, rows, 0);
+    context.ParallelFor(rows, 1 + rows / (4 * context.workers), fill);
+  }
+
+  QuantizedRows QuantizedAt(std::byte* memory) const {
+    const int64_t stride = PaddedK(k), count = rows * stride;
+    QuantizedRows out = {.stride = stride};
+    out.q = reinterpret_cast<int16_t*>(memory);
+    out.scale = reinterpret_cast<float*>(memory + count * 2);
+    out.min32 = out.scale + count / 32;
+    out.min16 = out.min32 + count / 32;
+    out.sum32 = reinterpret_cast<int32_t*>(out.min16 + count / 16);
+    out.sum16 = out.sum32 + count / 32;
+    return out;
+  }
+};
 
 }  // namespace
 
 bool CpuLinearSupports(FormatId format, const PlatformInfo&, std::string* reason) {
-  if (FindRow(format) != nullptr) return true;
+  if (FindCpuFormat(format) != nullptr) return true;
   if (reason != nullptr) {
     *reason = base::StrCat("weight format ", GetFormat(format).name, " has no cpu kernel (there are:");
-    for (const FormatRow& row : kFormatRows) *reason += base::StrCat(" ", GetFormat(row.id).name);
+    for (const CpuFormatRow& row : CpuFormats()) *reason += base::StrCat(" ", GetFormat(row.id).name);
     *reason += ")";
   }
   return false;
 }
 
-std::string_view CpuLinearKernelName(int64_t rows, Numerics numerics, Isa isa) {
-  if (rows <= kFewRows) return "f32 few rows";
-  return UsesBf16(rows, numerics, isa) ? "bf16 blocked" : "f32 blocked";
+std::string_view CpuLinearKernelName(FormatId format, int64_t rows, Numerics numerics, Isa isa) {
+  switch (RecipeOf(FindCpuFormat(format)->index, rows, numerics, isa)) {
+    case Recipe::kFew:
+      return "int16 few rows";
+    case Recipe::kGemm:
+      return "int16 panels";
+    case Recipe::kBf16:
+      return "bf16";
+    case Recipe::kExact:
+      return "f32";
+  }
+  return "";
 }
 
 void CpuLinear(const OpArgs& args, KernelContext& context) {
   const auto& op = std::get<LinearOp<Tensor>>(args);
   CheckArgs(op);
-  const int64_t rows = op.x.shape[0], k = op.x.shape[1], n = op.out.shape[1], padded = PaddedK(k);
+  const int64_t rows = op.x.shape[0], k = op.x.shape[1], n = op.out.shape[1];
   if (rows == 0) return;
-  for (const Segment& segment : op.weight->segments) IndexOf(segment.format);
   const LinearKernels& kernels = KernelsOf(context.isa);
-  const bool bf16 = !op.full_precision && UsesBf16(rows, context.numerics, context.isa), few = rows <= kFewRows;
-
-  // Worker 0's scratch also holds what all share: the padded or rounded x. All scratch is taken here, where running out
-  // of memory can still be reported.
-  const int64_t panel_bytes = few ? 0 : Align64(PanelBytes(k));
-  const int64_t shared_bytes = bf16 ? rows * padded * 2 : padded != k ? rows * padded * 4 : 0;
-  std::byte* const panel0 = context.Scratch(0, static_cast<size_t>(panel_bytes + shared_bytes)).data();
-  std::byte* const shared = panel0 + panel_bytes;
-  for (int w = 1; w < context.workers && !few; ++w) context.Scratch(w, static_cast<size_t>(panel_bytes));
-
-  LinearPart whole = {.x_stride = padded, .k = k, .y_stride = n};
-  if (bf16) {
-    uint16_t* rounded = reinterpret_cast<uint16_t*>(shared);
-    const float* x = op.x.as<float>();
-    context.ParallelFor(rows, std::max<int64_t>(kRoundGrain / k, 1), [&](int64_t begin, int64_t end, int) {
-      for (int64_t r = begin; r < end; ++r) kLinearBf16.round(x + r * k, k, rounded + r * padded);
-    });
-    whole.x_bf16 = rounded;
-  } else {
-    whole.x = PadRows(op.x.as<float>(), rows, k, shared);
+  const auto recipe_of = [&](CpuFormat format) { return RecipeOf(format, rows, context.numerics, context.isa); };
+  PreparedX prepared = {.rows = rows, .k = k};
+  bool panels = false;
+  for (const Segment& segment : op.weight->segments) {
+    CHECK(segment.layout == LayoutId::kR16, "a weight of format ", static_cast<int>(segment.format),
+          " that was not packed");
+    const Recipe recipe = recipe_of(IndexOf(segment));
+    prepared.quantize |= recipe == Recipe::kFew || recipe == Recipe::kGemm;
+    prepared.bf16 |= recipe == Recipe::kBf16;
+    prepared.pad |= recipe == Recipe::kExact && PaddedK(k) != k;
+    panels |= recipe == Recipe::kGemm;
   }
 
-  const Pieces pieces = Split(*op.weight, rows, context.workers);
+  // Worker 0's scratch also holds what all share. All scratch is taken here, where running out of memory can still be
+  // reported.
+  const int64_t panel_bytes = panels ? Align64(PanelBytes(k)) : 0;
+  std::byte* const panel0 = context.Scratch(0, static_cast<size_t>(panel_bytes + prepared.bytes())).data();
+  for (int w = 1; w < context.workers && panels; ++w) context.Scratch(w, static_cast<size_t>(panel_bytes));
+  LinearPart whole;
+  whole.k = k, whole.y_stride = n;
+  prepared.Fill(op.x.as<float>(), panel0 + panel_bytes, kernels, context, whole);
+
+  const Pieces pieces = Split(*op.weight, rows, rows <= kernels.few_rows, context.workers);
   context.ParallelFor(pieces.count, 1, [&](int64_t begin, int64_t end, int worker) {
-    std::byte* panel = few || worker == 0 ? panel0 : context.Scratch(worker, static_cast<size_t>(panel_bytes)).data();
+    std::byte* panel =
+        !panels || worker == 0 ? panel0 : context.Scratch(worker, static_cast<size_t>(panel_bytes)).data();
     for (int64_t i = begin; i < end; ++i) {
       const Pieces::Piece piece = pieces.At(i, rows);
-      const CpuFormat format = IndexOf(piece.segment->format);
+      const CpuFormat format = IndexOf(*piece.segment);
+      const R16Shape shape = R16ShapeOf(format, k);
       LinearPart part = whole;
-      if (bf16) {
-        part.x_bf16 += piece.row_begin * padded;
-      } else {
-        part.x += piece.row_begin * padded;
-      }
+      part.SkipRows(piece.row_begin);
       part.rows = piece.row_end - piece.row_begin;
-      part.weight =
-          reinterpret_cast<const unsigned char*>(piece.segment->data) + piece.begin * piece.segment->row_bytes;
-      part.row_bytes = piece.segment->row_bytes;
+      part.groups =
+          reinterpret_cast<const unsigned char*>(piece.segment->data) + piece.begin / kR16Rows * shape.group_bytes;
+      part.group_bytes = shape.group_bytes;
+      part.head_bytes = shape.head_bytes;
       part.columns = piece.end - piece.begin;
       part.y = op.out.as<float>() + piece.row_begin * n + piece.column;
       part.bias = op.bias ? op.bias.as<float>() + piece.column : nullptr;
-      part.panel = reinterpret_cast<float*>(panel);
-      (few ? kernels.few_rows[format] : bf16 ? kLinearBf16.gemm[format] : kernels.gemm_f32[format])(part);
+      part.panel = reinterpret_cast<unsigned char*>(panel);
+      switch (recipe_of(format)) {
+        case Recipe::kFew:
+          kernels.few[format](part);
+          break;
+        case Recipe::kGemm:
+          kernels.gemm[format](part);
+          break;
+        case Recipe::kBf16:
+          kLinearBf16.gemm(part);
+          break;
+        case Recipe::kExact:
+          kernels.exact[format](part);
+          break;
+      }
     }
   });
 }
+
+namespace {
+
+// Row `row` of a segment as k floats.
+void LookUp(const Segment& segment, int64_t row, int64_t k, const LinearKernels& kernels, float* out) {
+  if (segment.layout == LayoutId::kFile) {
+    GetFormat(segment.format).dequantize(segment.data + row * segment.row_bytes, k, out);
+    return;
+  }
+  const CpuFormat format = IndexOf(segment);
+  const R16Shape shape = R16ShapeOf(format, k);
+  kernels.unpack_row[format](reinterpret_cast<const unsigned char*>(segment.data) + row / kR16Rows * shape.group_bytes,
+                             shape.head_bytes, static_cast<int>(row % kR16Rows), k, out);
+}
+
+}  // namespace
 
 void CpuEmbed(const OpArgs& args, KernelContext& context) {
   const auto& op = std::get<EmbedOp<Tensor>>(args);
   CheckArgs(op);
   const int64_t tokens = op.out.shape[0], columns = op.out.shape[1];
-  for (const Segment& segment : op.weight->segments) IndexOf(segment.format);
   const LinearKernels& kernels = KernelsOf(context.isa);
-  context.ParallelFor(
-      tokens, std::max<int64_t>(kRoundGrain / std::max<int64_t>(columns, 1), 1), [&](int64_t begin, int64_t end, int) {
-        for (int64_t t = begin; t < end; ++t) {
-          int64_t row = op.ids.as<int32_t>()[t];
-          float* out = op.out.as<float>() + t * columns;
-          for (const Segment& segment : op.weight->segments) {
-            if (row < segment.n) {
-              kernels.unpack_row[IndexOf(segment.format)](
-                  reinterpret_cast<const unsigned char*>(segment.data) + row * segment.row_bytes, columns, out);
-              break;
-            }
-            row -= segment.n;
-          }
-          for (int64_t c = 0; c < columns; ++c) out[c] *= op.scale;
-        }
-      });
+  context.ParallelFor(tokens, std::max<int64_t>(kSerialElements / std::max<int64_t>(columns, 1), 1),
+                      [&](int64_t begin, int64_t end, int) {
+                        for (int64_t t = begin; t < end; ++t) {
+                          int64_t row = op.ids.as<int32_t>()[t];
+                          float* out = op.out.as<float>() + t * columns;
+                          for (const Segment& segment : op.weight->segments) {
+                            if (row < segment.n) {
+                              LookUp(segment, row, columns, kernels, out);
+                              break;
+                            }
+                            row -= segment.n;
+                          }
+                          for (int64_t c = 0; c < columns; ++c) out[c] *= op.scale;
+                        }
+                      });
 }
 
 }  // namespace vt

@@ -13,16 +13,20 @@ namespace vt {
 // names the format and those that have kernels. There is no fallback: plans refuse such a weight.
 bool CpuLinearSupports(FormatId format, const PlatformInfo& platform, std::string* reason);
 
-// Which kernels a linear of `rows` rows uses: "f32 few rows", "f32 blocked" or "bf16 blocked".
-std::string_view CpuLinearKernelName(int64_t rows, Numerics numerics, Isa isa);
+// Which kernels a linear of `rows` rows and weights of a supported format uses: "int16 few rows", "int16 panels",
+// "bf16" or "f32".
+std::string_view CpuLinearKernelName(FormatId format, int64_t rows, Numerics numerics, Isa isa);
 
-// y[rows, n] = x W^T (+ bias). Weights are read in file layout at any alignment. Exact and invariant numerics: f32
-// products of the dequantized weights, every output depends on its row of x and its row of the weight only, bit for
-// bit, whatever the number of rows or workers (instruction sets differ in the last bits). Default: the same for up to 8
-// rows, and BF16 products with f32 sums above where the machine has them.
+// y[rows, n] = x W^T (+ bias), weights in R16. Every output depends on its row of x and of the weight only, bit for
+// bit, whatever the number of rows or workers, but for BF16 weights in default numerics.
+//   exact      f32 products of the dequantized weights, on every instruction set in its own order
+//   invariant  integer formats: x rounded to 16 bits with a scale for every 32 (two planes of 8 bits), integer sums
+//   over
+//              a group of weights, f32 sums over groups: the same bits on every instruction set. Float formats: exact
+//   default    as invariant, but BF16 weights times x rounded to BF16 for many rows where the machine has that product
 void CpuLinear(const OpArgs& args, KernelContext& context);
 
-// x[t] = dequantized row ids[t], times scale.
+// x[t] = dequantized row ids[t], times scale; weights in R16 or as the file stores them.
 void CpuEmbed(const OpArgs& args, KernelContext& context);
 
 }  // namespace vt

@@ -1,202 +1,179 @@
-// How each weight format becomes vectors of f32, exactly as quant/ defines it. Included after one simd_*.h header.
+// How each weight format in R16 becomes vectors of columns. Included after one simd_*.h header.
 //
-// A format has kBlock weights in kBytes bytes. Prepare(block, blocks, scales) writes the kScales factors of each block
-// as f32, ahead of the weights, so that they are broadcast from memory and take no shuffles; Unit(block, scales, u,
-// out) gives the weights [u * kUnit, (u + 1) * kUnit) in order. d * scale * q has at most 24 significant bits in every
-// format here, so only the last addition rounds, whatever the order, and the values equal the reference bit for bit.
+// An integer format gives, for a block of kBlock weights and its group g of 32:
+//   Codes(payload, g, s): the unsigned bytes of weights 4 s .. 4 s + 3 of the group, a dword for each column;
+//   Scales(head, half, g, d, m): for each kGroup weights, w = d * (code - kCenter) + m; m is used with kMin only.
+// `payload` points at the vector's columns already; `half` is the vector's place in a group of 16 rows (0 on AVX-512).
+// d and m are exact: products of a half and an integer of few bits.
 #pragma once
+#include "vt/cpu/r16.h"
 
 namespace {
 
-constexpr int kPer16 = 16 / kWidth;
+using Bytes = const unsigned char*;
+constexpr int kHalves = vt::kR16Rows / kLanes;
 
-template <VF (*kLoad)(const void*), int kSize>
-struct FloatFormat {
-  static constexpr int kBlock = 32, kBytes = 32 * kSize, kUnit = 32, kScales = 0;
-  VT_INLINE static void Prepare(const unsigned char*, int, float*) {}
-  VT_INLINE static void Unit(const unsigned char* block, const float*, int, VF (&out)[2 * kPer16]) {
-#pragma GCC unroll 4
-    for (int i = 0; i < 2 * kPer16; ++i) out[i] = kLoad(block + i * kWidth * kSize);
+VT_INLINE VF HalvesAt(Bytes head, int offset, int half) { return LoadHalves(head + offset + half * kLanes * 2); }
+VT_INLINE VI DwordsAt(Bytes head, int field, int half) { return LoadI(head + field * 64 + half * kLanes * 4); }
+VT_INLINE VI Line(Bytes payload, int line) { return LoadI(payload + line * 64); }
+
+template <int kOnes>
+struct SimpleFormat {
+  static constexpr int kBlock = 32, kGroup = 32, kHead = 2 * kOnes, kCenter = 0;
+  static constexpr bool kMin = kOnes == 2;
+  VT_INLINE static void Scales(Bytes head, int half, int, VF (&d)[1], VF (&m)[1]) {
+    d[0] = HalvesAt(head, 0, half);
+    if constexpr (kMin) m[0] = HalvesAt(head, 32, half);
   }
 };
-using F32 = FloatFormat<LoadF32, 4>;
-using F16 = FloatFormat<LoadF16, 2>;
-using BF16 = FloatFormat<LoadBF16, 2>;
 
-// The F16 number or numbers at the start of every block as f32: eight converted at once, as one conversion costs as
-// much as four products.
-template <int kBytes>
-VT_INLINE void PrepareHalves(const unsigned char* block, int blocks, float* scales) {
-  const auto half = [block](int b) __attribute__((always_inline)) {
-    int16_t bits;
-    std::memcpy(&bits, block + b * kBytes, 2);
-    return bits;
-  };
-  int b = 0;
-  for (; b + 8 <= blocks; b += 8) {
-    const __m128i eight = _mm_set_epi16(half(b + 7), half(b + 6), half(b + 5), half(b + 4), half(b + 3), half(b + 2),
-                                        half(b + 1), half(b));
-    _mm256_storeu_ps(scales + b, _mm256_cvtph_ps(eight));
-  }
-  for (; b < blocks; ++b) scales[b] = _cvtsh_ss(static_cast<uint16_t>(half(b)));
+struct Q8_0 : SimpleFormat<1> {
+  static constexpr int kPayload = 32, kCenter = 128;
+  VT_INLINE static VI Codes(Bytes payload, int, int s) { return Line(payload, s); }
+};
+
+VT_INLINE VI Nibbles32(Bytes payload, int s) { return And(ShiftRight(Line(payload, s % 4), s / 4 * 4), 0x0f0f0f0fu); }
+
+struct Q4_0 : SimpleFormat<1> {
+  static constexpr int kPayload = 16, kCenter = 8;
+  VT_INLINE static VI Codes(Bytes payload, int, int s) { return Nibbles32(payload, s); }
+};
+struct Q4_1 : SimpleFormat<2> {
+  static constexpr int kPayload = 16;
+  VT_INLINE static VI Codes(Bytes payload, int, int s) { return Nibbles32(payload, s); }
+};
+
+VT_INLINE VI FiveBits32(Bytes payload, int s) {
+  const VI fifth = And(ShiftRight(Line(payload, 0), s), 0x01010101u);
+  return Or(Nibbles32(payload + 64, s), ShiftLeft(fifth, 4));
 }
-template <int kBytes>
-VT_INLINE void PreparePairs(const unsigned char* block, int blocks, float* scales) {
-  const auto pair = [block](int b) __attribute__((always_inline)) {
-    int32_t bits;
-    std::memcpy(&bits, block + b * kBytes, 4);
-    return bits;
-  };
-  int b = 0;
-  for (; b + 4 <= blocks; b += 4) {
-    const __m128i eight = _mm_set_epi32(pair(b + 3), pair(b + 2), pair(b + 1), pair(b));
-    _mm256_storeu_ps(scales + 2 * b, _mm256_cvtph_ps(eight));
-  }
-  for (; b < blocks; ++b) {
-    _mm_storel_pi(reinterpret_cast<__m64*>(scales + 2 * b), _mm_cvtph_ps(_mm_cvtsi32_si128(pair(b))));
-  }
-}
-// Formats with more factors prepare block by block.
-template <class Format>
-VT_INLINE void PrepareEach(const unsigned char* block, int blocks, float* scales) {
-  for (int b = 0; b < blocks; ++b) Format::PrepareOne(block + b * Format::kBytes, scales + b * Format::kScales);
-}
+struct Q5_0 : SimpleFormat<1> {
+  static constexpr int kPayload = 20, kCenter = 16;
+  VT_INLINE static VI Codes(Bytes payload, int, int s) { return FiveBits32(payload, s); }
+};
+struct Q5_1 : SimpleFormat<2> {
+  static constexpr int kPayload = 20;
+  VT_INLINE static VI Codes(Bytes payload, int, int s) { return FiveBits32(payload, s); }
+};
 
-struct Q8_0 {  // d, 32 x int8
-  static constexpr int kBlock = 32, kBytes = 34, kUnit = 32, kScales = 1;
-  VT_INLINE static void Prepare(const unsigned char* block, int blocks, float* scales) {
-    PrepareHalves<kBytes>(block, blocks, scales);
+// The 16 levels of the IQ4 formats, 128 added.
+alignas(16) constexpr uint8_t kIq4Codes[16] = {1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241};
+struct IQ4_NL : SimpleFormat<1> {
+  static constexpr int kPayload = 16, kCenter = 128;
+  VT_INLINE static VI Codes(Bytes payload, int, int s) { return Lookup(kIq4Codes, Nibbles32(payload, s)); }
+};
+
+struct IQ4_XS {
+  static constexpr int kBlock = 256, kGroup = 32, kHead = 8, kPayload = 128, kCenter = 128;
+  static constexpr bool kMin = false;
+  VT_INLINE static void Scales(Bytes head, int half, int g, VF (&d)[1], VF (&)[1]) {
+    const VI low = And(ShiftRight(DwordsAt(head, 0, half), 4 * g), 15);
+    const VI upper = And(ShiftRight(LoadHalvesI(head + 96 + half * kLanes * 2), 2 * g), 3);
+    d[0] = Mul(HalvesAt(head, 64, half), ToFloat(Add32(Or(low, ShiftLeft(upper, 4)), SplatI(-32))));
   }
-  VT_INLINE static void Unit(const unsigned char* block, const float* scales, int, VF (&out)[2 * kPer16]) {
-    const VF d = Splat(scales[0]);
-#pragma GCC unroll 4
-    for (int i = 0; i < 2 * kPer16; ++i) out[i] = Mul(LoadS8(block + 2 + i * kWidth), d);
+  VT_INLINE static VI Codes(Bytes payload, int g, int s) { return Lookup(kIq4Codes, Nibbles32(payload + g * 256, s)); }
+};
+
+// Scale and minimum of 6 bits for each 32 weights: Q4_K and Q5_K.
+struct KScaleFormat {
+  static constexpr int kBlock = 256, kGroup = 32, kHead = 16, kCenter = 0;
+  static constexpr bool kMin = true;
+  VT_INLINE static void Scales(Bytes head, int half, int g, VF (&d)[1], VF (&m)[1]) {
+    const VI a = DwordsAt(head, 0, half), b = DwordsAt(head, 1, half), c = DwordsAt(head, 2, half);
+    const int at = g % 4 * 8;
+    VI scale = ShiftRight(a, at), min = ShiftRight(b, at);
+    if (g < 4) {
+      scale = And(scale, 63);
+      min = And(min, 63);
+    } else {
+      scale = Or(And(ShiftRight(c, at), 15), And(ShiftRight(scale, 2), 0x30));
+      min = Or(And(ShiftRight(c, at + 4), 15), And(ShiftRight(min, 2), 0x30));
+    }
+    d[0] = Mul(HalvesAt(head, 192, half), ToFloat(scale));
+    m[0] = Mul(Negate(HalvesAt(head, 224, half)), ToFloat(min));
+  }
+};
+struct Q4_K : KScaleFormat {
+  static constexpr int kPayload = 128;
+  VT_INLINE static VI Codes(Bytes payload, int g, int s) {
+    return And(ShiftRight(Line(payload, g / 2 * 8 + s), g % 2 * 4), 0x0f0f0f0fu);
+  }
+};
+struct Q5_K : KScaleFormat {
+  static constexpr int kPayload = 160;
+  VT_INLINE static VI Codes(Bytes payload, int g, int s) {
+    const VI low = And(ShiftRight(Line(payload, 8 + g / 2 * 8 + s), g % 2 * 4), 0x0f0f0f0fu);
+    return Or(low, ShiftLeft(And(ShiftRight(Line(payload, s), g), 0x01010101u), 4));
   }
 };
 
-VT_INLINE void Nibbles32(const unsigned char* q, NibbleTable table, VF (&out)[2 * kPer16]) {
-  const Bytes16 bytes = LoadBytes16(q);
-  VF low[kPer16], high[kPer16];
-  LowNibbles(bytes, table, low);
-  HighNibbles(bytes, table, high);
-#pragma GCC unroll 2
-  for (int i = 0; i < kPer16; ++i) out[i] = low[i], out[kPer16 + i] = high[i];
-}
-
-struct Q4_0 {  // d, 16 bytes: d * (q - 8)
-  static constexpr int kBlock = 32, kBytes = 18, kUnit = 32, kScales = 1;
-  VT_INLINE static void Prepare(const unsigned char* block, int blocks, float* scales) {
-    PrepareHalves<kBytes>(block, blocks, scales);
+struct Q6_K {
+  static constexpr int kBlock = 256, kGroup = 16, kHead = 18, kPayload = 192, kCenter = 32;
+  static constexpr bool kMin = false;
+  VT_INLINE static void Scales(Bytes head, int half, int g, VF (&d)[2], VF (&)[2]) {
+    const VF all = HalvesAt(head, 256, half);
+    const VI scales = ShiftRight(DwordsAt(head, g / 2, half), g % 2 * 16);
+    d[0] = Mul(all, ToFloat(ShiftRightSigned(ShiftLeft(scales, 24), 24)));
+    d[1] = Mul(all, ToFloat(ShiftRightSigned(ShiftLeft(scales, 16), 24)));
   }
-  VT_INLINE static void Unit(const unsigned char* block, const float* scales, int, VF (&out)[2 * kPer16]) {
-    Nibbles32(block + 2, MakeCenteredTable<8>(Splat(scales[0])), out);
+  VT_INLINE static VI Codes(Bytes payload, int g, int s) {
+    const int part = g % 4;
+    const VI low = And(ShiftRight(Line(payload, g / 4 * 16 + part % 2 * 8 + s), part / 2 * 4), 0x0f0f0f0fu);
+    const VI high = And(ShiftRight(Line(payload, 32 + g / 4 * 8 + s), 2 * part), 0x03030303u);
+    return Or(low, ShiftLeft(high, 4));
   }
 };
 
-struct Q4_1 {  // d, m, 16 bytes: d * q + m
-  static constexpr int kBlock = 32, kBytes = 20, kUnit = 32, kScales = 2;
-  VT_INLINE static void Prepare(const unsigned char* block, int blocks, float* scales) {
-    PreparePairs<kBytes>(block, blocks, scales);
-  }
-  VT_INLINE static void Unit(const unsigned char* block, const float* scales, int, VF (&out)[2 * kPer16]) {
-    Nibbles32(block + 4, MakeTable(Splat(scales[0]), Splat(scales[1])), out);
-  }
-};
-
-struct Q5_0 {  // d, 32 fifth bits, 16 bytes: d * (q - 16)
-  static constexpr int kBlock = 32, kBytes = 22, kUnit = 32, kScales = 1;
-  VT_INLINE static void Prepare(const unsigned char* block, int blocks, float* scales) {
-    PrepareHalves<kBytes>(block, blocks, scales);
-  }
-  VT_INLINE static void Unit(const unsigned char* block, const float* scales, int, VF (&out)[2 * kPer16]) {
-    const VF d = Splat(scales[0]), step = Mul(d, Splat(16));
-    uint32_t fifth;
-    std::memcpy(&fifth, block + 2, 4);
-    Nibbles32(block + 6, MakeCenteredTable<16>(d), out);
-    AddWhere(fifth, step, out);
-  }
-};
-
-struct Q4_K {  // d, dmin, 8 x 6-bit scale and min, 4 x 32 bytes: d * scale * q - dmin * min
-  static constexpr int kBlock = 256, kBytes = 144, kUnit = 64, kScales = 16;
-  VT_INLINE static void Prepare(const unsigned char* block, int blocks, float* scales) {
-    PrepareEach<Q4_K>(block, blocks, scales);
-  }
-  VT_INLINE static void PrepareOne(const unsigned char* b, float* out) {
-    uint32_t w[3];
-    std::memcpy(w, b + 4, 12);
-    const uint32_t scale_high = (w[2] & 0x0f0f0f0fu) | (w[0] >> 2 & 0x30303030u);
-    const uint32_t min_high = (w[2] >> 4 & 0x0f0f0f0fu) | (w[1] >> 2 & 0x30303030u);
-    const uint64_t scales = (w[0] & 0x3f3f3f3fu) | static_cast<uint64_t>(scale_high) << 32;
-    const uint64_t mins = (w[1] & 0x3f3f3f3fu) | static_cast<uint64_t>(min_high) << 32;
-    int16_t d, dmin;
-    std::memcpy(&d, b, 2);
-    std::memcpy(&dmin, b + 2, 2);
-    const __m256 d8 = _mm256_cvtph_ps(_mm_set1_epi16(d));
-    // Negated here, so that a unit adds: the sign of a product is exact.
-    const __m256 dmin8 = _mm256_xor_ps(_mm256_cvtph_ps(_mm_set1_epi16(dmin)), _mm256_set1_ps(-0.0f));
-    const auto to_float = [](uint64_t bytes) __attribute__((always_inline)) {
-      return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<long long>(bytes))));
-    };
-    _mm256_storeu_ps(out, _mm256_mul_ps(to_float(scales), d8));
-    _mm256_storeu_ps(out + 8, _mm256_mul_ps(to_float(mins), dmin8));
-  }
-  VT_INLINE static void Unit(const unsigned char* block, const float* scales, int u, VF (&out)[4 * kPer16]) {
-    const NibbleTable first = MakeTable(Splat(scales[2 * u]), Splat(scales[8 + 2 * u]));
-    const NibbleTable second = MakeTable(Splat(scales[2 * u + 1]), Splat(scales[8 + 2 * u + 1]));
-#pragma GCC unroll 2
-    for (int part = 0; part < 2; ++part) {
-      const Bytes16 bytes = LoadBytes16(block + 16 + 32 * u + 16 * part);
-      VF low[kPer16], high[kPer16];
-      LowNibbles(bytes, first, low);
-      HighNibbles(bytes, second, high);
-#pragma GCC unroll 2
-      for (int i = 0; i < kPer16; ++i) {
-        out[part * kPer16 + i] = low[i];
-        out[(2 + part) * kPer16 + i] = high[i];
-      }
+struct Q3_K {
+  static constexpr int kBlock = 256, kGroup = 16, kHead = 14, kPayload = 96, kCenter = 4;
+  static constexpr bool kMin = false;
+  VT_INLINE static void Scales(Bytes head, int half, int g, VF (&d)[2], VF (&)[2]) {
+    const VF all = HalvesAt(head, 192, half);
+    const VI upper = DwordsAt(head, 2, half);
+    for (int i = 0; i < 2; ++i) {
+      const int group = 2 * g + i, byte = 8 * (group % 4);
+      const VI low = And(ShiftRight(DwordsAt(head, group % 8 / 4, half), byte + group / 8 * 4), 15);
+      const VI high = And(ShiftRight(upper, byte + group / 4 * 2), 3);
+      d[i] = Mul(all, ToFloat(Add32(Or(low, ShiftLeft(high, 4)), SplatI(-32))));
     }
   }
+  VT_INLINE static VI Codes(Bytes payload, int g, int s) {
+    const VI low = And(ShiftRight(Line(payload, 8 + g / 4 * 8 + s), 2 * (g % 4)), 0x03030303u);
+    return Or(low, ShiftLeft(And(ShiftRight(Line(payload, s), g), 0x01010101u), 2));
+  }
 };
 
-struct Q6_K {  // 128 bytes low, 64 bytes high, 16 x int8 scale, d: d * scale * (q - 32)
-  static constexpr int kBlock = 256, kBytes = 210, kUnit = 64, kScales = 16;
-  VT_INLINE static void Prepare(const unsigned char* block, int blocks, float* scales) {
-    PrepareEach<Q6_K>(block, blocks, scales);
-  }
-  VT_INLINE static void PrepareOne(const unsigned char* b, float* out) {
-    const VF d = SplatF16(b + 208);
-#pragma GCC unroll 2
-    for (int i = 0; i < kPer16; ++i) StoreF32(out + i * kWidth, Mul(LoadS8(b + 192 + i * kWidth), d));
-  }
-  VT_INLINE static void Unit(const unsigned char* block, const float* scales, int u, VF (&out)[4 * kPer16]) {
-    const int half = u / 2, nibble = u % 2;
-    const __m128i shift = _mm_cvtsi32_si128(4 * nibble);
-    const __m256i high = _mm256_srl_epi16(Load32(block + 128 + 32 * half), shift);
-#pragma GCC unroll 2
-    for (int part = 0; part < 2; ++part) {
-      const __m256i low = _mm256_srl_epi16(Load32(block + 64 * half + 32 * part), shift);
-      const __m256i upper = part == 0 ? _mm256_slli_epi16(high, 4) : _mm256_slli_epi16(high, 2);
-      const __m256i q = _mm256_sub_epi8(
-          _mm256_or_si256(_mm256_and_si256(low, _mm256_set1_epi8(15)), _mm256_and_si256(upper, _mm256_set1_epi8(48))),
-          _mm256_set1_epi8(32));
-      VF first[kPer16], second[kPer16];
-      FromS8(_mm256_castsi256_si128(q), first);
-      FromS8(_mm256_extracti128_si256(q, 1), second);
-      const VF first_scale = Splat(scales[4 * u + 2 * part]), second_scale = Splat(scales[4 * u + 2 * part + 1]);
-#pragma GCC unroll 2
-      for (int i = 0; i < kPer16; ++i) {
-        out[2 * part * kPer16 + i] = Mul(first[i], first_scale);
-        out[(2 * part + 1) * kPer16 + i] = Mul(second[i], second_scale);
-      }
+struct Q2_K {
+  static constexpr int kBlock = 256, kGroup = 16, kHead = 20, kPayload = 64, kCenter = 0;
+  static constexpr bool kMin = true;
+  VT_INLINE static void Scales(Bytes head, int half, int g, VF (&d)[2], VF (&m)[2]) {
+    const VF scale = HalvesAt(head, 256, half), min = Negate(HalvesAt(head, 288, half));
+    const VI pairs = ShiftRight(DwordsAt(head, g / 2, half), g % 2 * 16);
+    for (int i = 0; i < 2; ++i) {
+      d[i] = Mul(scale, ToFloat(And(ShiftRight(pairs, 8 * i), 15)));
+      m[i] = Mul(min, ToFloat(And(ShiftRight(pairs, 8 * i + 4), 15)));
     }
   }
-  VT_INLINE static __m256i Load32(const unsigned char* p) {
-    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  VT_INLINE static VI Codes(Bytes payload, int g, int s) {
+    return And(ShiftRight(Line(payload, g / 4 * 8 + s), 2 * (g % 4)), 0x03030303u);
   }
 };
 
-// Factors of the longest sum block (LinearKernels' SumBlock) in any format.
-constexpr int kMaxScales = 64;
+// Float formats: Values(payload, i) is weight i of a block of 32.
+struct F32 {
+  static constexpr int kPayload = 128;
+  VT_INLINE static VF Values(Bytes payload, int half, int i) { return LoadF(payload + i * 64 + half * kLanes * 4); }
+};
+struct F16 {
+  static constexpr int kPayload = 64;
+  VT_INLINE static VF Values(Bytes payload, int half, int i) { return HalvesAt(payload, i * 32, half); }
+};
+struct BF16 {
+  static constexpr int kPayload = 64;
+  VT_INLINE static VF Values(Bytes payload, int half, int i) {
+    const VI pairs = LoadI(payload + i / 2 * 64 + half * kLanes * 4);
+    return BitsAsFloat(i % 2 == 0 ? ShiftLeft(pairs, 16) : And(pairs, 0xffff0000u));
+  }
+};
 
 }  // namespace

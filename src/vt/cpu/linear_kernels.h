@@ -3,68 +3,89 @@
 #pragma once
 #include <cstdint>
 
+#include "vt/cpu/r16.h"
+
 namespace vt {
 
-// Formats with fast kernels, an index into the tables.
-enum CpuFormat : int {
-  kCpuF32,
-  kCpuF16,
-  kCpuBF16,
-  kCpuQ8_0,
-  kCpuQ4_0,
-  kCpuQ4_1,
-  kCpuQ5_0,
-  kCpuQ4_K,
-  kCpuQ6_K,
-  kCpuFormats,
-};
-
-// Kernels read x and panels in whole steps of this many elements; rows are zero-padded up to it.
+// Rows of x are padded with zeros to whole steps of this many elements.
 inline constexpr int64_t kLinearStep = 32;
-// At most this many rows of x go through the few-row kernels.
-inline constexpr int64_t kFewRows = 8;
+inline constexpr int64_t PaddedK(int64_t k) { return (k + kLinearStep - 1) / kLinearStep * kLinearStep; }
 
-// y[r * y_stride + i] = x row r . weight row i (+ bias[i]), r < rows, i < columns. Sums run over blocks of k of a
-// length that depends on k only, in lanes of a vector, each lane in order: so a result's bits depend on its row of x
-// and of the weight, and on nothing else.
+// Rows of x rounded to 16 bits with a scale for every 32: x = scale * q, |q| <= 32767. Two planes of 8 bits hold the
+// same numbers. Of every four q the middle two are swapped, so that 16-bit lanes of even and of odd bytes meet them.
+struct QuantizedRows {
+  int16_t* q = nullptr;      // [rows, stride]
+  float* scale = nullptr;    // [rows, stride / 32]
+  int32_t* sum32 = nullptr;  // [rows, stride / 32]: minus the sums of q over 32
+  int32_t* sum16 = nullptr;  // [rows, stride / 16]: and over 16
+  float* min32 = nullptr;    // [rows, stride / 32]: scale * sum of q over 32
+  float* min16 = nullptr;    // [rows, stride / 16]
+  int64_t stride = 0;        // PaddedK of k
+};
+// Bytes of memory for `rows` of them.
+inline constexpr int64_t QuantizedBytes(int64_t rows, int64_t k) {
+  return rows * PaddedK(k) / 32 * (64 + 3 * 4 + 4 * 4);
+}
+
+// y[r * y_stride + i] = x row r . weight row i (+ bias[i]), r < rows, i < columns. A result's bits depend on its row of
+// x and of the weight only, not on the other rows, the kernel, or the workers.
 struct LinearPart {
-  const float* x = nullptr;  // [rows, x_stride]
-  int64_t rows = 0, x_stride = 0, k = 0;
-  const unsigned char* weight = nullptr;  // any alignment
-  int64_t row_bytes = 0, columns = 0;
+  int64_t rows = 0, k = 0;
+  const float* x = nullptr;                 // [rows, PaddedK(k)]: float kernels
+  QuantizedRows quantized;                  // integer kernels
+  const uint16_t* x_bf16 = nullptr;         // [rows, PaddedK(k)]: BF16 kernel
+  const unsigned char* groups = nullptr;    // R16, 64-byte aligned
+  int64_t group_bytes = 0, head_bytes = 0;  // R16Shape
+  int64_t columns = 0;
   float* y = nullptr;
   int64_t y_stride = 0;
-  const float* bias = nullptr;       // or null
-  float* panel = nullptr;            // GEMM: PanelBytes of scratch, 64-byte aligned
-  const uint16_t* x_bf16 = nullptr;  // BF16 GEMM: x rounded, [rows, x_stride], zero-padded
+  const float* bias = nullptr;     // or null
+  unsigned char* panel = nullptr;  // GEMMs: PanelBytes of scratch, 64-byte aligned
+
+  // Makes the part begin `count` rows of x later.
+  void SkipRows(int64_t count) {
+    const int64_t padded = PaddedK(k), stride = quantized.stride;
+    if (x != nullptr) x += count * padded;
+    if (x_bf16 != nullptr) x_bf16 += count * padded;
+    if (quantized.q == nullptr) return;
+    quantized.q += count * stride;
+    quantized.scale += count * (stride / 32), quantized.sum32 += count * (stride / 32);
+    quantized.min32 += count * (stride / 32);
+    quantized.sum16 += count * (stride / 16), quantized.min16 += count * (stride / 16);
+  }
 };
 
 struct LinearKernels {
   using Run = void (*)(const LinearPart& part);
-  Run few_rows[kCpuFormats];  // rows <= kFewRows
-  Run gemm_f32[kCpuFormats];  // any rows; the same bits as few_rows
-  void (*unpack_row[kCpuFormats])(const unsigned char* row, int64_t k, float* out);  // exactly k values
+  int few_rows = 0;
+  // Formats of integers; null for float formats. The two give the same bits, on every instruction set.
+  Run few[kCpuFormats];   // rows <= few_rows
+  Run gemm[kCpuFormats];  // any rows
+  // Products and sums in f32 of the dequantized weights.
+  Run exact[kCpuFormats];
+  // Exactly k values of a row of a group.
+  void (*unpack_row[kCpuFormats])(const unsigned char* group, int64_t head_bytes, int row, int64_t k, float* out);
+  // Rounds rows [begin, end) of x [rows, k]; a row with a number that is not finite gives only such sums.
+  void (*quantize)(const float* x, int64_t k, int64_t begin, int64_t end, const QuantizedRows& out);
 };
 
-// Weights and activations rounded to BF16, sums in f32 lanes over all of k.
+// Of BF16 weights: activations rounded to BF16, sums in f32.
 struct LinearBf16Kernels {
-  LinearKernels::Run gemm[kCpuFormats];
+  LinearKernels::Run gemm;
   void (*round)(const float* in, int64_t count, uint16_t* out);  // writes PaddedK(count) values
 };
 
-// Columns of a GEMM panel: a part has at most this many. With rows of 2048 an f32 panel is 256 KiB, a quarter of the L2
-// cache.
-inline constexpr int64_t kPanelColumns = 32;
-inline constexpr int64_t PaddedK(int64_t k) { return (k + kLinearStep - 1) / kLinearStep * kLinearStep; }
-inline constexpr int64_t PanelBytes(int64_t k) { return kPanelColumns * PaddedK(k) * 4; }
-
-// Length of the sum blocks: short enough that six rows of x and four of the panel stay in the L1 cache, a multiple of
-// 256 (the K-quants' block). Rows a little longer than a block are one block, as the tail would cost as much as a whole
-// one.
-inline constexpr int64_t SumBlock(int64_t k) { return k <= 1024 ? PaddedK(k) : 768; }
+// Columns of a GEMM's panel: a part has at most this many. Over a chunk of rows an integer panel is half a megabyte.
+inline constexpr int64_t kPanelColumns = 32, kPanelRows = 8192;
+inline constexpr int64_t PanelBytes(int64_t k) {
+  const int64_t chunk = PaddedK(k) < kPanelRows ? PaddedK(k) : kPanelRows;
+  return kPanelColumns * (chunk * 2 + chunk / 16 * 4 * 2);
+}
 
 extern const LinearKernels kLinearAvx2;
+extern const LinearKernels kLinearAvxVnni;
 extern const LinearKernels kLinearAvx512;
+extern const LinearKernels kLinearAvx512Vnni;
 extern const LinearBf16Kernels kLinearBf16;
 
 }  // namespace vt

@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "base/thread_pool.h"
 #include "vt/cpu/isa.h"
+#include "vt/cpu/packer.h"
 #include "vt/kernel_context.h"
 
 namespace vt {
@@ -98,16 +99,19 @@ class HostPlatform final : public Platform {
       info_.threads = options.threads > 0 ? options.threads : base::UsableCores();
     }
     pool_ = std::make_shared<base::ThreadPool>(info_.threads);
+    if (type == DeviceType::kCpu) packer_ = std::make_unique<R16Packer>(pool_);
   }
 
   const PlatformInfo& info() const override { return info_; }
   Buffer Allocate(size_t bytes) override { return AllocateHost(device(), bytes); }
   std::unique_ptr<Queue> MakeQueue() override { return std::make_unique<HostQueue>(pool_, isa_); }
+  Packer* packer() override { return packer_.get(); }
 
  private:
   PlatformInfo info_;
   Isa isa_ = Isa::kAvx2;
   std::shared_ptr<base::ThreadPool> pool_;
+  std::unique_ptr<Packer> packer_;
 };
 
 }  // namespace

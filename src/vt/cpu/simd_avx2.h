@@ -1,4 +1,5 @@
-// The vector vocabulary of linear_generic.h on AVX2, FMA and F16C: 8 floats. Only for units compiled with those flags.
+// The vector vocabulary of the linear kernels on AVX2, FMA and F16C: 8 columns. Only for units compiled with those
+// flags; with AVX-VNNI, if they have it.
 #pragma once
 #include <immintrin.h>
 
@@ -10,85 +11,86 @@
 namespace {
 
 using VF = __m256;
-constexpr int kWidth = 8;
-// Tile of the GEMM: 12 sums and one or two x of the 16 registers; weights come from memory.
-constexpr int kTileRows = 3;
-// Columns that the few-row kernels sum at once: enough independent sums to hide the latency of a multiply-add, few
-// enough to stay in registers.
-constexpr int FewRowColumns(int rows) { return rows <= 2 ? 4 : rows <= 4 ? 2 : 1; }
-// Vectors of sums and weights that fit beside temporaries.
-constexpr int kFreeRegisters = 13;
+using VI = __m256i;
+constexpr int kLanes = 8;
+// Rows of the GEMMs' tiles, two vectors of columns wide: 12 sums at most beside weights and temporaries.
+constexpr int kIntTileRows = 3, kFloatTileRows = 6;
+// Few-row kernels: how many rows they take, and the vectors of columns that they sum at once.
+constexpr int kFewRows = 6;
+constexpr int FewVectors(int rows) { return rows <= 3 ? 2 : 1; }
 
 VT_INLINE VF Zero() { return _mm256_setzero_ps(); }
 VT_INLINE VF Splat(float v) { return _mm256_set1_ps(v); }
-VT_INLINE VF LoadF32(const void* p) { return _mm256_loadu_ps(static_cast<const float*>(p)); }
-VT_INLINE void StoreF32(float* p, VF v) { _mm256_storeu_ps(p, v); }
-VT_INLINE VF LoadF16(const void* p) { return _mm256_cvtph_ps(_mm_loadu_si128(static_cast<const __m128i*>(p))); }
-VT_INLINE VF LoadBF16(const void* p) {
-  const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p)));
-  return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+VT_INLINE VF LoadF(const void* p) { return _mm256_loadu_ps(static_cast<const float*>(p)); }
+VT_INLINE void StoreF(float* p, VF v) { _mm256_storeu_ps(p, v); }
+VT_INLINE __m256i First(int count) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0));
 }
-VT_INLINE VF LoadS8(const void* p) {
-  return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(p))));
-}
-VT_INLINE VF SplatF16(const void* p) {
-  int16_t bits;
-  std::memcpy(&bits, p, 2);
-  return _mm256_cvtph_ps(_mm_set1_epi16(bits));
-}
+// The first `count` <= kLanes elements; others are zero and not touched in memory.
+VT_INLINE VF LoadFirst(const float* p, int count) { return _mm256_maskload_ps(p, First(count)); }
+VT_INLINE void StoreFirst(float* p, VF v, int count) { _mm256_maskstore_ps(p, First(count), v); }
 VT_INLINE VF Mul(VF a, VF b) { return _mm256_mul_ps(a, b); }
+VT_INLINE VF Add(VF a, VF b) { return _mm256_add_ps(a, b); }
 VT_INLINE VF Fma(VF a, VF b, VF c) { return _mm256_fmadd_ps(a, b, c); }
-VT_INLINE VF FmaNegC(VF a, VF b, VF c) { return _mm256_fmsub_ps(a, b, c); }
+VT_INLINE VF Negate(VF a) { return _mm256_xor_ps(a, Splat(-0.0f)); }
+VT_INLINE VF BitsAsFloat(VI v) { return _mm256_castsi256_ps(v); }
 
-// scale * q + offset, computed.
-struct NibbleTable {
-  VF scale, offset;
-};
-VT_INLINE NibbleTable MakeTable(VF scale, VF offset) { return {scale, offset}; }
-// scale * (q - kCenter): exact for scales that were F16.
-template <int kCenter>
-VT_INLINE NibbleTable MakeCenteredTable(VF scale) {
-  return {scale, Mul(scale, Splat(-kCenter))};
+VT_INLINE VI ZeroI() { return _mm256_setzero_si256(); }
+VT_INLINE VI SplatI(int32_t v) { return _mm256_set1_epi32(v); }
+VT_INLINE VI LoadI(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
+VT_INLINE void StoreI(void* p, VI v) { _mm256_storeu_si256(static_cast<__m256i*>(p), v); }
+VT_INLINE VI And(VI a, uint32_t mask) { return _mm256_and_si256(a, SplatI(static_cast<int32_t>(mask))); }
+VT_INLINE VI Or(VI a, VI b) { return _mm256_or_si256(a, b); }
+// Shifts of 32-bit lanes by any count below 32.
+VT_INLINE VI ShiftRight(VI a, int n) { return _mm256_srlv_epi32(a, SplatI(n)); }
+VT_INLINE VI ShiftLeft(VI a, int n) { return _mm256_sllv_epi32(a, SplatI(n)); }
+VT_INLINE VI ShiftRightSigned(VI a, int n) { return _mm256_srav_epi32(a, SplatI(n)); }
+// The upper bytes of 16-bit lanes.
+VT_INLINE VI UpperBytes(VI a) { return _mm256_srli_epi16(a, 8); }
+VT_INLINE VI Add32(VI a, VI b) { return _mm256_add_epi32(a, b); }
+VT_INLINE VI Sub16(VI a, VI b) { return _mm256_sub_epi16(a, b); }
+VT_INLINE VF ToFloat(VI a) { return _mm256_cvtepi32_ps(a); }
+// kLanes halves: as numbers, and as integers.
+VT_INLINE VF LoadHalves(const void* p) { return _mm256_cvtph_ps(_mm_loadu_si128(static_cast<const __m128i*>(p))); }
+VT_INLINE VI LoadHalvesI(const void* p) {
+  return _mm256_cvtepu16_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p)));
 }
-
-struct Bytes16 {
-  __m128i bytes;
-};
-VT_INLINE Bytes16 LoadBytes16(const void* p) { return {_mm_loadu_si128(static_cast<const __m128i*>(p))}; }
-
-VT_INLINE void FromS8(__m128i bytes, VF (&out)[2]) {
-  out[0] = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
-  out[1] = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_unpackhi_epi64(bytes, bytes)));
+// Bytes table[index] of bytes below 16.
+VT_INLINE VI Lookup(const uint8_t (&table)[16], VI index) {
+  const __m128i small = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+  return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(small), index);
 }
-VT_INLINE void LowNibbles(Bytes16 b, NibbleTable t, VF (&out)[2]) {
-  FromS8(_mm_and_si128(b.bytes, _mm_set1_epi8(15)), out);
-  out[0] = Fma(out[0], t.scale, t.offset);
-  out[1] = Fma(out[1], t.scale, t.offset);
-}
-VT_INLINE void HighNibbles(Bytes16 b, NibbleTable t, VF (&out)[2]) {
-  FromS8(_mm_and_si128(_mm_srli_epi16(b.bytes, 4), _mm_set1_epi8(15)), out);
-  out[0] = Fma(out[0], t.scale, t.offset);
-  out[1] = Fma(out[1], t.scale, t.offset);
-}
-
-VT_INLINE VF AddWhere8(uint32_t bits, VF step, VF v) {
-  const __m256i lane_bit = _mm256_set_epi32(128, 64, 32, 16, 8, 4, 2, 1);
-  const __m256i set =
-      _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(static_cast<int>(bits)), lane_bit), lane_bit);
-  return _mm256_add_ps(v, _mm256_and_ps(_mm256_castsi256_ps(set), step));
-}
-VT_INLINE void AddWhere(uint32_t bits, VF step, VF (&v)[4]) {
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) v[i] = AddWhere8(bits >> (8 * i) & 255, step, v[i]);
+// sum + a.low * b.low + a.high * b.high of the 16-bit halves of each lane, without saturation here.
+VT_INLINE VI Dot(VI sum, VI a, VI b) {
+#ifdef __AVXVNNI__
+  return _mm256_dpwssd_avx_epi32(sum, a, b);
+#else
+  return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b));
+#endif
 }
 
-VT_INLINE __m128 Reduce4(VF a, VF b, VF c, VF d) {
-  const VF ab = _mm256_add_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
-  const VF cd = _mm256_add_ps(_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
-  const __m256d ab2 = _mm256_castps_pd(ab), cd2 = _mm256_castps_pd(cd);
-  const VF abcd =
-      _mm256_add_ps(_mm256_castpd_ps(_mm256_unpacklo_pd(ab2, cd2)), _mm256_castpd_ps(_mm256_unpackhi_pd(ab2, cd2)));
-  return _mm_add_ps(_mm256_castps256_ps128(abcd), _mm256_extractf128_ps(abcd, 1));
+VT_INLINE __m128i Fold(__m256i v, __m128i (*op)(__m128i, __m128i)) {
+  return op(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+}
+// Sixteen values: the largest bits of a magnitude.
+VT_INLINE uint32_t MaxMagnitudeBits16(const float* x) {
+  __m128i m = Fold(_mm256_max_epi32(And(LoadI(x), 0x7fffffffu), And(LoadI(x + 8), 0x7fffffffu)), _mm_max_epi32);
+  m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0x4e));
+  m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0xb1));
+  return static_cast<uint32_t>(_mm_cvtsi128_si32(m));
+}
+// Rounds sixteen values times `inverse` to 16 bits, stored with the middle two of every four swapped; returns their
+// sum.
+VT_INLINE int32_t Quantize16(const float* x, float inverse, int16_t* out) {
+  const VI low = _mm256_cvtps_epi32(Mul(LoadF(x), Splat(inverse)));
+  const VI high = _mm256_cvtps_epi32(Mul(LoadF(x + 8), Splat(inverse)));
+  const VI order = _mm256_broadcastsi128_si256(_mm_set_epi8(15, 14, 11, 10, 13, 12, 9, 8, 7, 6, 3, 2, 5, 4, 1, 0));
+  const VI packed = _mm256_permute4x64_epi64(_mm256_packs_epi32(low, high), 0xd8);
+  StoreI(out, _mm256_shuffle_epi8(packed, order));
+  __m128i sum = Fold(Add32(low, high), _mm_add_epi32);
+  sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0x4e));
+  sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0xb1));
+  return _mm_cvtsi128_si32(sum);
 }
 
 }  // namespace

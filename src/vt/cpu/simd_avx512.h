@@ -1,5 +1,5 @@
-// The vector vocabulary of linear_generic.h on AVX-512 (F, BW, DQ, VL): 16 floats. Only for units compiled with those
-// flags.
+// The vector vocabulary of the linear kernels on AVX-512 (F, BW, DQ, VL): 16 columns. Only for units compiled with
+// those flags; with VNNI, if they have it.
 #pragma once
 #include <immintrin.h>
 
@@ -11,81 +11,75 @@
 namespace {
 
 using VF = __m512;
-constexpr int kWidth = 16;
-// Tile of the GEMM: 24 sums, 4 weights and one x of the 32 registers.
-constexpr int kTileRows = 6;
-// Columns that the few-row kernels sum at once: enough independent sums to hide the latency of a multiply-add, few
-// enough to stay in registers.
-constexpr int FewRowColumns(int rows) { return rows <= 4 ? 4 : 2; }
-// Vectors of sums and weights that fit beside temporaries.
-constexpr int kFreeRegisters = 26;
+using VI = __m512i;
+constexpr int kLanes = 16;
+// Rows of the GEMMs' tiles, two vectors of columns wide: 24 sums at most beside weights and temporaries.
+constexpr int kIntTileRows = 6, kFloatTileRows = 10;
+// Few-row kernels: how many rows they take, and the vectors of columns that they sum at once.
+constexpr int kFewRows = 8;
+constexpr int FewVectors(int rows) { return rows <= 2 ? 4 : rows <= 5 ? 2 : 1; }
 
 VT_INLINE VF Zero() { return _mm512_setzero_ps(); }
 VT_INLINE VF Splat(float v) { return _mm512_set1_ps(v); }
-VT_INLINE VF LoadF32(const void* p) { return _mm512_loadu_ps(p); }
-VT_INLINE void StoreF32(float* p, VF v) { _mm512_storeu_ps(p, v); }
-VT_INLINE VF LoadF16(const void* p) { return _mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(p))); }
-VT_INLINE VF LoadBF16(const void* p) {
-  const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(static_cast<const __m256i*>(p)));
-  return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
-}
-VT_INLINE VF LoadS8(const void* p) {
-  return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p))));
-}
-// One F16 number in all lanes.
-VT_INLINE VF SplatF16(const void* p) {
-  int16_t bits;
-  std::memcpy(&bits, p, 2);
-  return _mm512_cvtph_ps(_mm256_set1_epi16(bits));
-}
+VT_INLINE VF LoadF(const void* p) { return _mm512_loadu_ps(p); }
+VT_INLINE void StoreF(float* p, VF v) { _mm512_storeu_ps(p, v); }
+VT_INLINE __mmask16 First(int count) { return static_cast<__mmask16>((1u << count) - 1); }
+// The first `count` <= kLanes elements; others are zero and not touched in memory.
+VT_INLINE VF LoadFirst(const float* p, int count) { return _mm512_maskz_loadu_ps(First(count), p); }
+VT_INLINE void StoreFirst(float* p, VF v, int count) { _mm512_mask_storeu_ps(p, First(count), v); }
 VT_INLINE VF Mul(VF a, VF b) { return _mm512_mul_ps(a, b); }
+VT_INLINE VF Add(VF a, VF b) { return _mm512_add_ps(a, b); }
 VT_INLINE VF Fma(VF a, VF b, VF c) { return _mm512_fmadd_ps(a, b, c); }
-VT_INLINE VF FmaNegC(VF a, VF b, VF c) { return _mm512_fmsub_ps(a, b, c); }
+VT_INLINE VF Negate(VF a) { return _mm512_xor_ps(a, Splat(-0.0f)); }
+VT_INLINE VF BitsAsFloat(VI v) { return _mm512_castsi512_ps(v); }
 
-VT_INLINE VF Iota() { return _mm512_set_ps(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0); }
-
-// The 16 values scale * q + offset of a 4-bit format, looked up by permutation: vpermps reads four bits of its index,
-// so the nibbles need no mask.
-struct NibbleTable {
-  VF values;
-};
-VT_INLINE NibbleTable MakeTable(VF scale, VF offset) { return {Fma(scale, Iota(), offset)}; }
-// scale * (q - kCenter): exact for scales that were F16.
-template <int kCenter>
-VT_INLINE NibbleTable MakeCenteredTable(VF scale) {
-  return {Mul(scale, _mm512_sub_ps(Iota(), Splat(kCenter)))};
+VT_INLINE VI ZeroI() { return _mm512_setzero_si512(); }
+VT_INLINE VI SplatI(int32_t v) { return _mm512_set1_epi32(v); }
+VT_INLINE VI LoadI(const void* p) { return _mm512_loadu_si512(p); }
+VT_INLINE void StoreI(void* p, VI v) { _mm512_storeu_si512(p, v); }
+VT_INLINE VI And(VI a, uint32_t mask) { return _mm512_and_si512(a, SplatI(static_cast<int32_t>(mask))); }
+VT_INLINE VI Or(VI a, VI b) { return _mm512_or_si512(a, b); }
+// Shifts of 32-bit lanes by any count below 32.
+VT_INLINE VI ShiftRight(VI a, int n) { return _mm512_srlv_epi32(a, SplatI(n)); }
+VT_INLINE VI ShiftLeft(VI a, int n) { return _mm512_sllv_epi32(a, SplatI(n)); }
+VT_INLINE VI ShiftRightSigned(VI a, int n) { return _mm512_srav_epi32(a, SplatI(n)); }
+// The upper bytes of 16-bit lanes.
+VT_INLINE VI UpperBytes(VI a) { return _mm512_srli_epi16(a, 8); }
+VT_INLINE VI Add32(VI a, VI b) { return _mm512_add_epi32(a, b); }
+VT_INLINE VI Sub16(VI a, VI b) { return _mm512_sub_epi16(a, b); }
+VT_INLINE VF ToFloat(VI a) { return _mm512_cvtepi32_ps(a); }
+// kLanes halves: as numbers, and as integers.
+VT_INLINE VF LoadHalves(const void* p) { return _mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(p))); }
+VT_INLINE VI LoadHalvesI(const void* p) {
+  return _mm512_cvtepu16_epi32(_mm256_loadu_si256(static_cast<const __m256i*>(p)));
+}
+// Bytes table[index] of bytes below 16.
+VT_INLINE VI Lookup(const uint8_t (&table)[16], VI index) {
+  const __m128i small = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+  return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(small), index);
+}
+// sum + a.low * b.low + a.high * b.high of the 16-bit halves of each lane, without saturation here.
+VT_INLINE VI Dot(VI sum, VI a, VI b) {
+#ifdef __AVX512VNNI__
+  return _mm512_dpwssd_epi32(sum, a, b);
+#else
+  return _mm512_add_epi32(sum, _mm512_madd_epi16(a, b));
+#endif
 }
 
-// 16 bytes, one in each lane.
-struct Bytes16 {
-  __m512i wide;
-};
-VT_INLINE Bytes16 LoadBytes16(const void* p) {
-  return {_mm512_cvtepu8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p)))};
+// Sixteen values: rounded to integers, and the largest bits of a magnitude.
+VT_INLINE VI RoundToInt(VF v) { return _mm512_cvtps_epi32(v); }
+VT_INLINE uint32_t MaxMagnitudeBits16(const float* x) {
+  return static_cast<uint32_t>(_mm512_reduce_max_epi32(And(LoadI(x), 0x7fffffffu)));
 }
-VT_INLINE void LowNibbles(Bytes16 b, NibbleTable t, VF (&out)[1]) { out[0] = _mm512_permutexvar_ps(b.wide, t.values); }
-VT_INLINE void HighNibbles(Bytes16 b, NibbleTable t, VF (&out)[1]) {
-  out[0] = _mm512_permutexvar_ps(_mm512_srli_epi32(b.wide, 4), t.values);
-}
-
-// Adds `step` to the elements whose bit is set.
-VT_INLINE void AddWhere(uint32_t bits, VF step, VF (&v)[2]) {
-  v[0] = _mm512_mask_add_ps(v[0], static_cast<__mmask16>(bits), v[0], step);
-  v[1] = _mm512_mask_add_ps(v[1], static_cast<__mmask16>(bits >> 16), v[1], step);
-}
-
-// Signed bytes of a 128-bit register.
-VT_INLINE void FromS8(__m128i bytes, VF (&out)[1]) { out[0] = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes)); }
-
-// The sums of four vectors. Each is added up in the same order: lanes of a quarter, then quarters.
-VT_INLINE __m128 Reduce4(VF a, VF b, VF c, VF d) {
-  const VF ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
-  const VF cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
-  const __m512d ab2 = _mm512_castps_pd(ab), cd2 = _mm512_castps_pd(cd);
-  const VF abcd =
-      _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(ab2, cd2)), _mm512_castpd_ps(_mm512_unpackhi_pd(ab2, cd2)));
-  const __m256 half = _mm256_add_ps(_mm512_castps512_ps256(abcd), _mm512_extractf32x8_ps(abcd, 1));
-  return _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+// Rounds sixteen values times `inverse` to 16 bits, stored with the middle two of every four swapped; returns their
+// sum.
+VT_INLINE int32_t Quantize16(const float* x, float inverse, int16_t* out) {
+  const VI q = RoundToInt(Mul(LoadF(x), Splat(inverse)));
+  const __m256i order = _mm256_broadcastsi128_si256(_mm_set_epi8(15, 14, 11, 10, 13, 12, 9, 8, 7, 6, 3, 2, 5, 4, 1, 0));
+  const __m256i swapped = _mm256_shuffle_epi8(_mm512_cvtepi32_epi16(q), order);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), swapped);
+  return _mm512_reduce_add_epi32(q);
 }
 
 }  // namespace

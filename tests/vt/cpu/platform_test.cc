@@ -42,9 +42,9 @@ TEST(HostPlatform, TheReferenceDeviceHasOneThread) {
 }
 
 TEST(HostPlatform, AForcedInstructionSetIsUsedOrRefusedInOneLine) {
-  for (const std::string isa : {"avx2", "avx512", "amx"}) {
+  for (const std::string isa : {"avx2", "avxvnni", "avx512", "amx"}) {
     const Isa lowest = isa == "avx2" ? Isa::kAvx2 : isa == "avx512" ? Isa::kAvx512 : Isa::kAmx;
-    if (DetectIsa() >= lowest) {
+    if (isa == "avxvnni" ? HasAvxVnni() : DetectIsa() >= lowest) {
       EXPECT_EQ(MakeHostPlatform(DeviceType::kCpu, {.isa = isa})->info().isa, isa);
       continue;
     }
@@ -52,7 +52,7 @@ TEST(HostPlatform, AForcedInstructionSetIsUsedOrRefusedInOneLine) {
     EXPECT_EQ(error.find("VT_CPU_ISA: " + isa + " is not available"), 0u) << error;
     EXPECT_EQ(error.find('\n'), std::string::npos);
   }
-  EXPECT_EQ(ErrorOf({.isa = "sse9"}), "VT_CPU_ISA: 'sse9' is none of avx2, avx512, amx");
+  EXPECT_EQ(ErrorOf({.isa = "sse9"}), "VT_CPU_ISA: 'sse9' is none of avx2, avxvnni, avx512, amx");
 }
 
 TEST(HostPlatform, ThreadCountsOutOfRangeAreRefused) {

@@ -149,7 +149,7 @@ TEST_F(Opaque, AKernelReadsAWeightThatLiesOnTheDevice) {
   HostTensor<float> rows({2, 2}, Floats{1, 2, 3, 4}), x({1, 2}, Floats{10, 1}), out({1, 2}, 0.0f);
   const WeightSource source{.name = "w", .n = 2, .k = 2, .bytes = std::as_bytes(std::span(rows.values))};
   ResidentSlot slot;
-  slot.Load({&source, 1}, *platform_);
+  slot.Load({&source, 1}, WeightUse::kMatrix, *platform_);
   rows.values = {0, 0, 0, 0};
   const Buffer x_buffer = Upload(x), out_buffer = platform_->Allocate(8);
   queue_->Launch(Kernel(OpId::kLinear, RefLinear),

@@ -1,0 +1,48 @@
+// Columns of a linear in R16 as vectors: where they begin, and their results. Included after simd_*.h and
+// linear_formats.h by the unit of each instruction set; everything is internal to that unit.
+#pragma once
+#include "vt/cpu/linear_kernels.h"
+#include "vt/cpu/vec_unroll.h"
+
+namespace {
+
+using vt::LinearPart;
+
+constexpr int kPair = 2;  // vectors of columns of a GEMM's panel
+constexpr int kVectorBytes = kLanes * 4;
+
+// One vector of columns: where its blocks begin.
+struct Column {
+  Bytes head, payload;
+  int half;
+};
+VT_INLINE Column ColumnAt(const LinearPart& part, int64_t vector) {
+  const Bytes group = part.groups + vector / kHalves * part.group_bytes;
+  const int half = static_cast<int>(vector % kHalves);
+  return {group, group + part.head_bytes + half * kVectorBytes, half};
+}
+VT_INLINE int64_t Vectors(const LinearPart& part) { return (part.columns + kLanes - 1) / kLanes; }
+
+VT_INLINE void StoreColumns(const LinearPart& part, int64_t row, int64_t vector, VF sum, bool bias) {
+  const int64_t column = vector * kLanes, left = part.columns - column;
+  float* y = part.y + row * part.y_stride + column;
+  if (left >= kLanes) {
+    StoreF(y, bias && part.bias != nullptr ? Add(sum, LoadF(part.bias + column)) : sum);
+  } else if (left > 0) {
+    const int count = static_cast<int>(left);
+    StoreFirst(y, bias && part.bias != nullptr ? Add(sum, LoadFirst(part.bias + column, count)) : sum, count);
+  }
+}
+VT_INLINE VF LoadColumns(const LinearPart& part, int64_t row, int64_t vector) {
+  const int64_t column = vector * kLanes, left = part.columns - column;
+  const float* y = part.y + row * part.y_stride + column;
+  return left >= kLanes ? LoadF(y) : left > 0 ? LoadFirst(y, static_cast<int>(left)) : Zero();
+}
+
+VT_INLINE VI SplatPair(const int16_t* q) {
+  int32_t pair;
+  std::memcpy(&pair, q, 4);
+  return SplatI(pair);
+}
+
+}  // namespace

@@ -1,0 +1,253 @@
+// The linear op on integer formats: x rounded to 16 bits, exact integer sums over a group of weights, f32 sums over the
+// groups along k in order. So few rows and many, and all instruction sets, give the same bits. Included after
+// linear_columns.h by the unit of each instruction set; everything is internal to that unit.
+#pragma once
+
+namespace {
+
+// ------------------------------------------------------------------------------------------------ integers, few rows
+
+constexpr int Log2(int n) { return n <= 1 ? 0 : 1 + Log2(n / 2); }
+
+// Adds group g of a block (the i-th 32 weights of the row) to the sums.
+template <class F, int kRows, int kVectors>
+VT_INLINE void AddGroup(const LinearPart& part, const Column (&columns)[kVectors], int64_t block, int g, int64_t i,
+                        VF (&sum)[kVectors][kRows]) {
+  constexpr int kParts = 32 / F::kGroup, kSteps = F::kGroup / 4;
+  const vt::QuantizedRows& x = part.quantized;
+  VF d[kVectors][kParts], m[kVectors][kParts];
+  VT_UNROLL
+  for (int v = 0; v < kVectors; ++v) {
+    F::Scales(columns[v].head + block * F::kHead * vt::kR16Rows, columns[v].half, g, d[v], m[v]);
+  }
+  VT_UNROLL
+  for (int p = 0; p < kParts; ++p) {
+    VI acc[kVectors][kRows];
+    VT_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      VI start = ZeroI();
+      if constexpr (F::kCenter > 0) {
+        start =
+            ShiftLeft(SplatI(kParts == 1 ? x.sum32[r * (x.stride / 32) + i] : x.sum16[r * (x.stride / 16) + 2 * i + p]),
+                      Log2(F::kCenter));
+      }
+      VT_UNROLL
+      for (int v = 0; v < kVectors; ++v) acc[v][r] = start;
+    }
+    VT_UNROLL
+    for (int step = 0; step < kSteps; ++step) {
+      const int s = p * kSteps + step;
+      VT_UNROLL
+      for (int v = 0; v < kVectors; ++v) {
+        const VI codes = F::Codes(columns[v].payload + block * F::kPayload * vt::kR16Rows, g, s);
+        const VI even = And(codes, 0x00ff00ffu), odd = UpperBytes(codes);
+        VT_UNROLL
+        for (int r = 0; r < kRows; ++r) {
+          const int16_t* q = x.q + r * x.stride + i * 32 + s * 4;
+          acc[v][r] = Dot(Dot(acc[v][r], even, SplatPair(q)), odd, SplatPair(q + 2));
+        }
+      }
+    }
+    VT_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      const VF scale = Splat(x.scale[r * (x.stride / 32) + i]);
+      VT_UNROLL
+      for (int v = 0; v < kVectors; ++v) sum[v][r] = Fma(Mul(ToFloat(acc[v][r]), scale), d[v][p], sum[v][r]);
+      if constexpr (F::kMin) {
+        const VF min = Splat(kParts == 1 ? x.min32[r * (x.stride / 32) + i] : x.min16[r * (x.stride / 16) + 2 * i + p]);
+        VT_UNROLL
+        for (int v = 0; v < kVectors; ++v) sum[v][r] = Fma(min, m[v][p], sum[v][r]);
+      }
+    }
+  }
+}
+
+template <class F, int kRows>
+void FewRows(const LinearPart& part) {
+  constexpr int kVectors = FewVectors(kRows), kGroups = F::kBlock / 32;
+  const int64_t vectors = Vectors(part), blocks = part.k / F::kBlock;
+  for (int64_t first = 0; first < vectors; first += kVectors) {
+    Column columns[kVectors];
+    for (int v = 0; v < kVectors; ++v) columns[v] = ColumnAt(part, first + v < vectors ? first + v : first);
+    VF sum[kVectors][kRows];
+    VT_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      VT_UNROLL
+      for (int r = 0; r < kRows; ++r) sum[v][r] = Zero();
+    }
+    for (int64_t b = 0; b < blocks; ++b) {
+#pragma GCC unroll 1
+      for (int g = 0; g < kGroups; ++g) AddGroup<F, kRows, kVectors>(part, columns, b, g, b * kGroups + g, sum);
+    }
+    VT_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      VT_UNROLL
+      for (int r = 0; r < kRows; ++r) StoreColumns(part, r, first + v, sum[v][r], true);
+    }
+  }
+}
+
+template <class F, int kRows = 1>
+void Few(const LinearPart& part) {
+  if (part.rows == kRows) return FewRows<F, kRows>(part);
+  if constexpr (kRows < kFewRows) Few<F, kRows + 1>(part);
+}
+
+// ----------------------------------------------------------------------------------------------------- integers, GEMM
+
+// A chunk of weights of two vectors of columns as 16-bit integers, code - kCenter: for each four of k, the even bytes
+// of both vectors, then the odd ones. After them d and m of each kGroup weights.
+struct Panel {
+  unsigned char* codes;
+  float *d, *m;
+};
+
+template <class F>
+void ExpandPanel(const LinearPart& part, int64_t vector, int64_t begin, int64_t end, const Panel& panel) {
+  constexpr int kParts = 32 / F::kGroup, kGroups = F::kBlock / 32;
+  const VI center = SplatI(F::kCenter << 16 | F::kCenter);
+  for (int v = 0; v < kPair; ++v) {
+    const int64_t vectors = Vectors(part);
+    const Column column = ColumnAt(part, vector + v < vectors ? vector + v : vector);
+    unsigned char* codes = panel.codes + v * kVectorBytes;
+    float *d_out = panel.d + v * kLanes, *m_out = panel.m + v * kLanes;
+    for (int64_t i = begin / 32; i < end / 32; ++i) {
+      const int64_t block = i / kGroups;
+      const int g = static_cast<int>(i % kGroups);
+      VF d[kParts], m[kParts];
+      F::Scales(column.head + block * F::kHead * vt::kR16Rows, column.half, g, d, m);
+      VT_UNROLL
+      for (int p = 0; p < kParts; ++p, d_out += kPair * kLanes, m_out += kPair * kLanes) {
+        StoreF(d_out, d[p]);
+        if constexpr (F::kMin) StoreF(m_out, m[p]);
+      }
+      VT_UNROLL
+      for (int s = 0; s < 8; ++s, codes += 2 * kPair * kVectorBytes) {
+        const VI bytes = F::Codes(column.payload + block * F::kPayload * vt::kR16Rows, g, s);
+        StoreI(codes, Sub16(And(bytes, 0x00ff00ffu), center));
+        StoreI(codes + kPair * kVectorBytes, Sub16(UpperBytes(bytes), center));
+      }
+    }
+  }
+}
+
+template <class F, int kRows>
+VT_INLINE void IntTile(const LinearPart& part, int64_t row, int64_t vector, int64_t begin, int64_t end,
+                       const Panel& panel) {
+  constexpr int kParts = 32 / F::kGroup, kSteps = F::kGroup / 4;
+  const vt::QuantizedRows& x = part.quantized;
+  VF sum[kRows][kPair];
+  VT_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    VT_UNROLL
+    for (int v = 0; v < kPair; ++v) sum[r][v] = begin == 0 ? Zero() : LoadColumns(part, row + r, vector + v);
+  }
+  const int16_t* q = x.q + row * x.stride + begin;
+  const float* scales = x.scale + row * (x.stride / 32) + begin / 32;
+  const float* mins =
+      kParts == 1 ? x.min32 + row * (x.stride / 32) + begin / 32 : x.min16 + row * (x.stride / 16) + begin / 16;
+  Bytes codes = panel.codes;
+  const float *d = panel.d, *m = panel.m;
+  for (int64_t i = 0; i < (end - begin) / 32; ++i) {
+#pragma GCC unroll 1
+    for (int p = 0; p < kParts; ++p) {
+      VI acc[kRows][kPair];
+      VT_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        VT_UNROLL
+        for (int v = 0; v < kPair; ++v) acc[r][v] = ZeroI();
+      }
+      VT_UNROLL
+      for (int s = 0; s < 2 * kSteps; ++s, codes += kPair * kVectorBytes, q += 2) {
+        VI w[kPair];
+        VT_UNROLL
+        for (int v = 0; v < kPair; ++v) w[v] = LoadI(codes + v * kVectorBytes);
+        VT_UNROLL
+        for (int r = 0; r < kRows; ++r) {
+          const VI pair = SplatPair(q + r * x.stride);
+          VT_UNROLL
+          for (int v = 0; v < kPair; ++v) acc[r][v] = Dot(acc[r][v], w[v], pair);
+        }
+      }
+      VT_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        const VF scale = Splat(scales[r * (x.stride / 32) + i]);
+        VT_UNROLL
+        for (int v = 0; v < kPair; ++v) {
+          sum[r][v] = Fma(Mul(ToFloat(acc[r][v]), scale), LoadF(d + v * kLanes), sum[r][v]);
+        }
+        if constexpr (F::kMin) {
+          const VF min = Splat(mins[r * (x.stride / F::kGroup) + i * kParts + p]);
+          VT_UNROLL
+          for (int v = 0; v < kPair; ++v) sum[r][v] = Fma(min, LoadF(m + v * kLanes), sum[r][v]);
+        }
+      }
+      d += kPair * kLanes, m += kPair * kLanes;
+    }
+  }
+  VT_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    VT_UNROLL
+    for (int v = 0; v < kPair; ++v) StoreColumns(part, row + r, vector + v, sum[r][v], end == part.k);
+  }
+}
+
+template <class F, int kRows>
+void IntTiles(const LinearPart& part, int64_t row, int64_t vector, int64_t begin, int64_t end, const Panel& panel) {
+  for (; row + kRows <= part.rows; row += kRows) IntTile<F, kRows>(part, row, vector, begin, end, panel);
+  if constexpr (kRows > 1) {
+    if (row < part.rows) IntTiles<F, kRows - 1>(part, row, vector, begin, end, panel);
+  }
+}
+
+template <class F>
+void Gemm(const LinearPart& part) {
+  constexpr int64_t kChunk = vt::kPanelRows;
+  const int64_t chunk = part.k < kChunk ? part.k : kChunk;
+  float* const d = reinterpret_cast<float*>(part.panel + chunk * 2 * kPair * kLanes);
+  const Panel panel = {part.panel, d, d + chunk / F::kGroup * kPair * kLanes};
+  for (int64_t vector = 0; vector < Vectors(part); vector += kPair) {
+    for (int64_t begin = 0; begin < part.k; begin += kChunk) {
+      const int64_t end = begin + kChunk < part.k ? begin + kChunk : part.k;
+      ExpandPanel<F>(part, vector, begin, end, panel);
+      IntTiles<F, kIntTileRows>(part, 0, vector, begin, end, panel);
+    }
+  }
+}
+
+// ----------------------------------------------------------------------------------------------------------- rounding
+
+// Below this a row's 32 values count as zeros: the reciprocal of their scale would overflow.
+constexpr float kLeastMagnitude = 1e-30f;
+
+void QuantizeRows(const float* x, int64_t k, int64_t begin, int64_t end, const vt::QuantizedRows& out) {
+  for (int64_t r = begin; r < end; ++r) {
+    for (int64_t i = 0; i < k / 32; ++i) {
+      const float* in = x + r * k + i * 32;
+      const uint32_t low = MaxMagnitudeBits16(in), high = MaxMagnitudeBits16(in + 16), bits = low > high ? low : high;
+      float largest;
+      std::memcpy(&largest, &bits, 4);
+      // A number that is not finite has the largest bits; its scale spoils every sum of the row.
+      const bool finite = bits < 0x7f800000u;
+      const float inverse = finite && largest >= kLeastMagnitude ? 32767.0f / largest : 0.0f;
+      const float scale = finite ? (inverse != 0 ? largest / 32767.0f : 0.0f) : __builtin_nanf("");
+      int16_t* q = out.q + r * out.stride + i * 32;
+      int32_t sums[2];
+      if (finite) {
+        sums[0] = Quantize16(in, inverse, q), sums[1] = Quantize16(in + 16, inverse, q + 16);
+      } else {
+        std::memset(q, 0, 64);
+        sums[0] = sums[1] = 0;
+      }
+      out.scale[r * (out.stride / 32) + i] = scale;
+      out.sum32[r * (out.stride / 32) + i] = -sums[0] - sums[1];
+      out.min32[r * (out.stride / 32) + i] = scale * static_cast<float>(sums[0] + sums[1]);
+      for (int p = 0; p < 2; ++p) {
+        out.sum16[r * (out.stride / 16) + 2 * i + p] = -sums[p];
+        out.min16[r * (out.stride / 16) + 2 * i + p] = scale * static_cast<float>(sums[p]);
+      }
+    }
+  }
+}
+
+}  // namespace

@@ -54,17 +54,10 @@ class Mailbox {
 constexpr std::chrono::milliseconds kPoll(20);  // between looks at `stop`
 
 void Merge(RequestOutput& output, Answer* answer) {
-  if (output.first) {
-    answer->cached_tokens = output.cached_tokens;
-    answer->prompt_logprobs = std::move(output.prompt_logprobs);
-  }
+  if (output.first) answer->prompt_logprobs = std::move(output.prompt_logprobs);
   if (output.error) answer->error = output.error;
-  for (ChoiceOutput& choice : output.choices) {
-    if (choice.index != 0) continue;
-    answer->text += choice.text;
-    answer->token_ids.insert(answer->token_ids.end(), choice.token_ids.begin(), choice.token_ids.end());
-    if (choice.finish) answer->finish = choice.finish;
-  }
+  for (ChoiceOutput& news : output.choices)
+    if (news.index == 0) MergeChoice(*answer, std::move(news));
 }
 
 }  // namespace

@@ -29,13 +29,10 @@ std::string StartupSummary(const LlmEngine& engine, std::string_view url);
 // Sampling fields of the command line over the model's defaults. `max_tokens` is left absent unless given.
 SamplingParams SamplingFromOptions(const base::Options& options, const GenerationDefaults& defaults);
 
-// What a request has given when it ended. `error` is set when it failed.
-struct Answer {
-  std::string text = {};
-  std::vector<int32_t> token_ids = {};
+// What a request has given when it ended: its first choice, and the scores of its prompt. `error` is set when it
+// failed.
+struct Answer : ChoiceOutput {
   std::vector<std::optional<PositionLogprobs>> prompt_logprobs = {};
-  std::optional<FinishReason> finish = {};
-  int64_t cached_tokens = 0;
   std::optional<base::Error> error = {};
 };
 

@@ -97,6 +97,9 @@ struct ChoiceOutput {
   StopReason stop_reason = {};
 };
 
+// Appends what is new of a choice to what is known of it.
+void MergeChoice(ChoiceOutput& choice, ChoiceOutput&& news);
+
 struct RequestOutput {
   std::vector<ChoiceOutput> choices = {};  // only those with news
   // Once, with the first output:

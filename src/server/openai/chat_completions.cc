@@ -59,10 +59,7 @@ class FullChat : public AnswerWriter, ChatAnswer {
       usage_.cached_tokens = output.cached_tokens;
       prompt_logprobs_ = std::move(output.prompt_logprobs);
     }
-    for (ChoiceOutput& news : output.choices) {
-      ChoiceOutput& choice = choices_[news.index];
-      MergeChoice(choice, news);
-    }
+    for (ChoiceOutput& news : output.choices) MergeChoice(choices_[news.index], std::move(news));
   }
 
   void Finish() override {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/limits.h"
+#include "server/openai/common_request.h"
 #include "text/template/chat_template.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -177,7 +178,7 @@ ApiResult<Json> TemplateKwargs(const ApiContext& context, base::JsonFields& fiel
 
 }  // namespace
 
-ApiResult<RenderedChat> RenderChat(const ApiContext& context, base::JsonFields& fields) {
+ApiResult<RenderedChat> RenderChat(const ApiContext& context, base::JsonFields& fields, bool must_fit) {
   const Json* messages = fields.Find("messages");
   if (!messages || !messages->is_array()) return Mistake("`messages` must be a list");
   if (messages->empty()) return Mistake("List should have at least 1 item after validation, not 0");
@@ -228,6 +229,8 @@ ApiResult<RenderedChat> RenderChat(const ApiContext& context, base::JsonFields& 
 
   auto text = chat_template->Render(request);
   if (!text.ok()) return BadRequest(text.error().message);
+  if (must_fit)
+    if (auto error = CheckTextLength(context, *text)) return *error;
   RenderedChat rendered{.text = std::move(*text)};
   rendered.ids = context.engine->tokenizer().Encode(rendered.text, {.add_special_tokens = add_special_tokens});
   const Json& last = converted_messages.back();

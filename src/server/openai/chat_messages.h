@@ -15,7 +15,8 @@ struct RenderedChat {
   std::string last_assistant_text = {};
 };
 
-// Checks `messages`, `tools`, `tool_choice` and the template's fields, and renders them. Used by chat and by /tokenize.
-ApiResult<RenderedChat> RenderChat(const ApiContext& context, base::JsonFields& fields);
+// Checks `messages`, `tools`, `tool_choice` and the template's fields, and renders them. Used by chat and by /tokenize,
+// which takes prompts beyond the context too (`must_fit` false).
+ApiResult<RenderedChat> RenderChat(const ApiContext& context, base::JsonFields& fields, bool must_fit = true);
 
 }  // namespace vllm

@@ -8,6 +8,8 @@
 
 #include "base/limits.h"
 #include "engine/sampling_json.h"
+#include "text/tokenizer/tokenizer.h"
+#include "text/tokenizer/unicode.h"
 
 namespace vllm {
 namespace {
@@ -141,6 +143,21 @@ ApiResult<CommonRequest> ReadCommon(const ApiContext& context, const HttpRequest
   }
   if (fields.error()) return ValidationError(*fields.error());
   return common;
+}
+
+std::optional<ApiError> CheckTextLength(const ApiContext& context, std::string_view text) {
+  const auto limit = static_cast<size_t>(context.engine->info().max_model_len);
+  const size_t most = limit * context.engine->tokenizer().max_token_chars();
+  if (text.size() <= most) return std::nullopt;  // a character has a byte at least
+  const size_t characters = tokenizer::CountChars(text);
+  if (characters <= most) return std::nullopt;
+  return BadRequest(
+      base::StrCat("This model's maximum context length is ", limit, " tokens. However, your prompt contains ",
+                   characters, " characters (more than ", most, " characters, which is the upper bound for ", limit,
+                   " input tokens). Please reduce the length of the input prompt. (parameter=input_text, "
+                   "value=",
+                   characters, ")"),
+      "input_text");
 }
 
 std::optional<ApiError> CheckPromptLength(const ApiContext& context, int64_t prompt_tokens) {

@@ -40,6 +40,9 @@ ApiResult<std::string> CheckModel(const ApiContext& context, base::JsonFields& f
 std::optional<ApiError> ResolveMaxTokens(const ApiContext& context, std::string_view field,
                                          std::optional<int64_t> requested, int64_t prompt_tokens,
                                          SamplingParams& params);
+// Refuses a text with more characters than a context of the longest tokens has, before it is tokenized; in vLLM's
+// words.
+std::optional<ApiError> CheckTextLength(const ApiContext& context, std::string_view text);
 // Refuses a prompt beyond the context, in vLLM's words.
 std::optional<ApiError> CheckPromptLength(const ApiContext& context, int64_t prompt_tokens);
 // 32 hex digits.

@@ -83,10 +83,7 @@ class FullCompletion : public AnswerWriter, CompletionAnswer {
 
   void Output(size_t prompt, RequestOutput& output) override {
     NoteFirst(prompt, output);
-    for (ChoiceOutput& news : output.choices) {
-      Choice& choice = ChoiceOf(prompt, news.index);
-      MergeChoice(choice, news);
-    }
+    for (ChoiceOutput& news : output.choices) MergeChoice(ChoiceOf(prompt, news.index), std::move(news));
   }
 
   void Finish() override {
@@ -208,11 +205,14 @@ std::optional<ApiError> ReadPrompts(const ApiContext& context, base::JsonFields&
   const bool add_special_tokens = fields.Bool("add_special_tokens", true);
   if (!prompt || (prompt->is_array() && prompt->empty())) return empty;
   const auto add_text = [&](const std::string& text) {
-    request.prompts.push_back(
-        {.text = text, .ids = context.engine->tokenizer().Encode(text, {.add_special_tokens = add_special_tokens})});
+    auto error = CheckTextLength(context, text);
+    if (!error)
+      request.prompts.push_back(
+          {.text = text, .ids = context.engine->tokenizer().Encode(text, {.add_special_tokens = add_special_tokens})});
+    return error;
   };
   if (prompt->is_string()) {
-    add_text(prompt->get<std::string>());
+    if (auto error = add_text(prompt->get<std::string>())) return error;
   } else if (prompt->is_array() && (*prompt)[0].is_number()) {
     if (auto error = AddIds(*prompt, request)) return error;
   } else if (prompt->is_array()) {
@@ -220,9 +220,9 @@ std::optional<ApiError> ReadPrompts(const ApiContext& context, base::JsonFields&
       return BadRequest(base::StrCat("Too many prompts: ", prompt->size(), " of at most ", base::kMaxPromptsPerRequest),
                         "prompt");
     for (const base::Json& item : *prompt) {
-      if (item.is_string())
-        add_text(item.get<std::string>());
-      else if (item.is_array()) {
+      if (item.is_string()) {
+        if (auto error = add_text(item.get<std::string>())) return error;
+      } else if (item.is_array()) {
         if (auto error = AddIds(item, request)) return error;
       } else
         return BadRequest("`prompt` must be a string, a list of strings, a list of token ids or a list of such lists.",

@@ -117,13 +117,6 @@ void EventStream::UsageChunk(base::Json chunk, const base::Json& usage, const st
   Event(chunk);
 }
 
-void MergeChoice(ChoiceOutput& choice, ChoiceOutput& news) {
-  choice.text += news.text;
-  choice.token_ids.insert(choice.token_ids.end(), news.token_ids.begin(), news.token_ids.end());
-  for (PositionLogprobs& position : news.logprobs) choice.logprobs.push_back(std::move(position));
-  if (news.finish) choice.finish = news.finish, choice.stop_reason = std::move(news.stop_reason);
-}
-
 base::Json UsageJson(const Usage& usage, bool with_details) {
   base::Json json = base::Json::object();
   json["prompt_tokens"] = usage.prompt_tokens;

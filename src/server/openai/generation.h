@@ -56,9 +56,6 @@ struct Usage {
 // {prompt_tokens, total_tokens, completion_tokens, prompt_tokens_details}
 base::Json UsageJson(const Usage& usage, bool with_details);
 
-// Appends what is new of a choice to what is known of it.
-void MergeChoice(ChoiceOutput& choice, ChoiceOutput& news);
-
 // null, a token id or a stop string.
 base::Json StopReasonJson(const StopReason& reason);
 base::Json FinishReasonJson(const std::optional<FinishReason>& reason);

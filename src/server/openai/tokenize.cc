@@ -16,7 +16,7 @@ ApiResult<base::Json> Tokenize(const ApiContext& context, const base::Json& body
   const bool with_strings = fields.Bool("return_token_strs", false);
   std::vector<int32_t> ids;
   if (fields.Has("messages")) {
-    auto rendered = RenderChat(context, fields);
+    auto rendered = RenderChat(context, fields, /*must_fit=*/false);
     if (auto* error = std::get_if<ApiError>(&rendered)) return *error;
     ids = std::move(std::get<RenderedChat>(rendered).ids);
   } else {

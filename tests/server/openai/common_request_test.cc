@@ -139,6 +139,19 @@ TEST_F(CommonRequestTest, LimitsAreResolvedAgainstTheContext) {
   EXPECT_EQ(params.max_tokens, 3);
 }
 
+TEST_F(CommonRequestTest, ATextThatNoContextOfLongestTokensHoldsIsRefusedUntokenized) {
+  std::string text;  // the longest token is "<|end|>": 64 × 7 characters, of two bytes each here
+  for (int i = 0; i < 448; ++i) text += "é";
+  EXPECT_FALSE(CheckTextLength(context_, text));
+  const auto error = CheckTextLength(context_, text + "x");
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->param, "input_text");
+  EXPECT_EQ(error->message,
+            "This model's maximum context length is 64 tokens. However, your prompt contains 449 characters (more than "
+            "448 characters, which is the upper bound for 64 input tokens). Please reduce the length of the input "
+            "prompt. (parameter=input_text, value=449)");
+}
+
 TEST_F(CommonRequestTest, APromptBeyondTheContextIsToldWithBothNumbers) {
   EXPECT_FALSE(CheckPromptLength(context_, 64));
   const auto error = CheckPromptLength(context_, 65);

@@ -55,6 +55,14 @@ TEST(Completions, CharactersCutOverTokensArriveWholeInOneAnswer) {
   EXPECT_EQ((*answer)["usage"]["completion_tokens"], 8);
 }
 
+TEST(Completions, AStreamOfCutCharactersHasTheUsageOfTheWholeAnswer) {
+  const std::string body = R"({"prompt":"x","max_tokens":20,"temperature":0,"logprobs":1)";
+  const JsonAnswer whole = Llama().Post("/v1/completions", body + "}");
+  const StreamAnswer stream = Llama().Stream("/v1/completions", body + R"(,"stream_options":{"include_usage":true}})");
+  for (const char* count : {"prompt_tokens", "completion_tokens", "total_tokens"})
+    EXPECT_EQ(stream.events->back()["usage"][count], (*whole)["usage"][count]) << count;
+}
+
 TEST(Completions, ACutCharacterAtTheLimitIsMarkedTheSameInBothModes) {
   const char* body = R"({"prompt":"x","max_tokens":2,"temperature":0})";
   const StreamAnswer stream = Llama().Stream("/v1/completions", body);
@@ -159,6 +167,31 @@ TEST(Completions, MaskedTokensAndPromptsGiveStrictJson) {
     EXPECT_NEAR(a[i].get<double>(), b[i].get<double>(), 1e-5);
 }
 
+TEST(Completions, MaskedTokensHaveVllmsFloorWhenProcessedLogprobsAreReported) {
+  const TempFolder folder;
+  EngineConfig config = ExactConfig(WriteScriptModel(folder, {"one ", "two ", "three"}));
+  config.logprobs_mode = "processed_logprobs";
+  TestServer server(config);
+  const std::string masked = R"("allowed_token_ids":[65],"max_tokens":2,"ignore_eos":true)";
+  const JsonAnswer answer = server.Post("/v1/completions", R"({"prompt":"x","logprobs":5,)" + masked + "}");
+  ASSERT_EQ(answer.status, 200);
+  const Json& logprobs = (*answer)["choices"][0]["logprobs"];
+  EXPECT_EQ(logprobs["token_logprobs"], Json::parse("[0.0,0.0]"));
+  size_t floors = 0;
+  for (const auto& [token, value] : logprobs["top_logprobs"][0].items()) floors += value == -9999.0;
+  EXPECT_EQ(floors, logprobs["top_logprobs"][0].size() - 1);
+  EXPECT_GT(floors, 0u);
+  const JsonAnswer chat =
+      server.Post("/v1/chat/completions",
+                  R"({"messages":[{"role":"user","content":"x"}],"logprobs":true,"top_logprobs":5,)" + masked + "}");
+  ASSERT_EQ(chat.status, 200);
+  for (const Json& position : (*chat)["choices"][0]["logprobs"]["content"]) {
+    EXPECT_EQ(position["logprob"], 0.0);
+    ASSERT_EQ(position["top_logprobs"].size(), 5u);
+    for (size_t i = 1; i < 5; ++i) EXPECT_EQ(position["top_logprobs"][i]["logprob"], -9999.0);
+  }
+}
+
 TEST(Completions, EveryLogprobIsFiniteWhenAllLikelyTokensAreBiasedAway) {
   const JsonAnswer answer =
       Stops().Post("/v1/completions",
@@ -230,6 +263,20 @@ TEST(Completions, TheContextClampsTheAnswerAndRefusesThePromptThatFillsIt) {
   }
 }
 
+TEST(Completions, ATextTooLongForAnyTokensIsRefusedBeforeItIsTokenized) {
+  const std::string text(64 * 7 + 1, 'x');  // the longest token is "<|end|>"
+  for (const std::string& prompt : {"\"" + text + "\"", "[\"x\",\"" + text + "\"]"}) {
+    const JsonAnswer refused = Short().Post("/v1/completions", R"({"prompt":)" + prompt + "}");
+    ASSERT_EQ(refused.status, 400);
+    EXPECT_EQ((*refused)["error"]["param"], "input_text");
+  }
+  const std::string message = R"({"messages":[{"role":"user","content":")" + text + "\"}]}";
+  EXPECT_EQ((*Short().Post("/v1/chat/completions", message))["error"]["param"], "input_text");
+  // Tokenizing alone has no context to fit into, as in vLLM.
+  EXPECT_EQ((*Short().Post("/tokenize", R"({"prompt":")" + text + "\"}"))["count"], text.size());
+  EXPECT_EQ(Short().Post("/tokenize", message).status, 200);
+}
+
 constexpr const char* kBadFields[] = {
     R"("prompt":[-1])",
     R"("prompt":[999])",
@@ -273,6 +320,7 @@ constexpr const char* kBadFields[] = {
     R"("n":1.5)",
     R"("logprobs":1000000)",
     R"("logprobs":-2)",
+    R"("prompt_logprobs":-1)",
     R"("prompt_logprobs":-2)",
     R"("prompt_logprobs":1000000)",
     R"("max_tokens":2147483648)",
@@ -328,6 +376,19 @@ TEST(Completions, EveryBadFieldIsA400AndANeighbourNoticesNothing) {
   end = true;
   neighbour.join();
   EXPECT_TRUE(faults.empty()) << faults.size() << ": " << faults[0];
+}
+
+TEST(Completions, AnEmptyPromptIsFineWhereTheTokenizerAddsBos) {
+  const TempFolder folder;
+  const std::string path = WriteScriptModel(folder, {"one ", "two ", "three"});
+  folder.Write("tokenizer_config.json", R"({"tokenizer_class":"PreTrainedTokenizerFast","bos_token":"<|end|>",)"
+                                        R"("eos_token":"<|end|>","add_bos_token":true})");
+  TestServer server(ExactConfig(path));
+  const JsonAnswer answer = server.Post("/v1/completions", R"({"prompt":"","max_tokens":2,"temperature":0})");
+  ASSERT_EQ(answer.status, 200) << answer.json->dump();
+  EXPECT_EQ((*answer)["usage"]["prompt_tokens"], 1);
+  EXPECT_EQ((*answer)["choices"][0]["text"], "one two ");
+  EXPECT_EQ(server.Post("/v1/completions", R"({"prompt":"","add_special_tokens":false})").status, 400);
 }
 
 TEST(Completions, NullsEmptyListsAndUnknownFieldsAreFine) {

@@ -45,6 +45,7 @@ class Session;
 struct Shared {
   HttpHandler handler;
   size_t max_body_bytes = 0;
+  int request_timeout_seconds = 0;
   asio::io_context io;
   asio::thread_pool workers;
   std::atomic<int64_t> connections{0}, active{0};
@@ -194,7 +195,7 @@ class Session : public Responder, public std::enable_shared_from_this<Session> {
 
   void ReadBody() {
     reading_body_ = true;
-    Arm(base::kRequestTimeoutSeconds);
+    Arm(shared_->request_timeout_seconds);
     if (beast::iequals(parser_->get()[http::field::expect], "100-continue")) {
       interim_ = "HTTP/1.1 100 Continue\r\n\r\n";
       asio::async_write(socket_, asio::buffer(interim_), [self = shared_from_this()](ErrorCode error, size_t) {
@@ -466,6 +467,8 @@ class Server : public HttpServer {
         work_(shared_->io.get_executor()) {
     shared_->handler = std::move(handler);
     shared_->max_body_bytes = options.max_body_bytes ? options.max_body_bytes : base::kMaxRequestBodyBytes;
+    shared_->request_timeout_seconds =
+        options.request_timeout_seconds ? options.request_timeout_seconds : base::kRequestTimeoutSeconds;
     options.uds.empty() ? ListenTcp() : ListenUnix();
   }
   ~Server() override {

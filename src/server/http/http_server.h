@@ -56,7 +56,8 @@ struct HttpServerOptions {
   int port = 8000;                 // 0: any free one
   std::string uds = {};            // a unix socket's path instead of host and port
   int io_threads = 1, worker_threads = 2;
-  size_t max_body_bytes = 0;  // 0: base::kMaxRequestBodyBytes
+  size_t max_body_bytes = 0;        // 0: base::kMaxRequestBodyBytes
+  int request_timeout_seconds = 0;  // 0: base::kRequestTimeoutSeconds
 };
 
 class HttpServer {

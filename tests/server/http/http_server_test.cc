@@ -187,6 +187,25 @@ TEST(HttpServer, ChunksWithoutEndAreRefusedAtTheLimit) {
   EXPECT_EQ(connection.ReadAnswer().status, 413);
 }
 
+TEST(HttpServer, ABodyThatDoesNotArriveInTimeIsA408AndTheConnectionClosed) {
+  const auto server = Serve(Echo, {.request_timeout_seconds = 1});
+  HttpConnection stuck(server->port());
+  stuck.Send("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 100\r\n\r\nabc");
+  EXPECT_EQ(stuck.ReadAnswer().status, 408);
+  EXPECT_TRUE(stuck.AtEnd());
+  // One byte after the other buys no time.
+  HttpConnection dripping(server->port());
+  dripping.Send("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 10000\r\n\r\n");
+  std::atomic<bool> answered{false};
+  std::thread drip([&] {
+    while (!answered && dripping.Send("a")) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  });
+  EXPECT_EQ(dripping.ReadAnswer().status, 408);
+  answered = true;
+  drip.join();
+  EXPECT_EQ(Fetch(server->port(), "GET", "/").status, 200);
+}
+
 TEST(HttpServer, HeadersBeyondTheLimitAreA431) {
   const auto server = Serve(Echo);
   const std::string header = "X-A: " + std::string(base::kMaxRequestHeaderBytes, 'a') + "\r\n";

@@ -3,9 +3,12 @@
 #include "load/safetensors.h"
 
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstring>
+#include <fstream>
 
 #include "base/strings.h"
 #include "tests/load/model_files_util.h"
@@ -237,6 +240,22 @@ TEST(SafetensorsFolder, BadIndexesAreNamed) {
   ExpectContains(message("nonsense"), "is not a JSON object");
 }
 
+// Tells whether anybody opens a file.
+class OpenWatch {
+ public:
+  explicit OpenWatch(const std::string& path) : queue_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
+    EXPECT_GE(::inotify_add_watch(queue_, path.c_str(), IN_OPEN), 0);
+  }
+  ~OpenWatch() { ::close(queue_); }
+  bool Opened() const {
+    char event[4096];
+    return ::read(queue_, event, sizeof event) > 0;
+  }
+
+ private:
+  const int queue_;
+};
+
 TEST(SafetensorsFolder, AnIndexThatLeavesTheFolderIsRefusedAndNamed) {
   const TempFolder outside;
   const TempFolder folder;
@@ -245,6 +264,7 @@ TEST(SafetensorsFolder, AnIndexThatLeavesTheFolderIsRefusedAndNamed) {
   folder.Write("x.safetensors", OneTensor("a", 1));
   folder.Write("model/a/y.safetensors", OneTensor("z", 1));
   const std::string absolute = outside.path() + "/x.safetensors";
+  const OpenWatch far(absolute), near(folder.path() + "/x.safetensors");
   for (const std::string& shard :
        {std::string("../x.safetensors"), absolute, std::string("a/../../x.safetensors"), std::string(),
         std::string("."), std::string("here.safetensors\\u0000"), std::string("a//y.safetensors"),
@@ -254,6 +274,10 @@ TEST(SafetensorsFolder, AnIndexThatLeavesTheFolderIsRefusedAndNamed) {
                  base::StrCat(R"({"weight_map":{"b":"here.safetensors","a":")", shard, "\"}}"));
     ExpectContains(Message(folder.path() + "/model"), "weight_map entry 'a' names '");
   }
+  EXPECT_FALSE(far.Opened());
+  EXPECT_FALSE(near.Opened());
+  std::ifstream(absolute).get();
+  EXPECT_TRUE(far.Opened()) << "the watch works";
 }
 
 TEST(SafetensorsFolder, ALinkOutOfTheFolderIsRefusedAndOneInsideIsFollowed) {
@@ -263,6 +287,7 @@ TEST(SafetensorsFolder, ALinkOutOfTheFolderIsRefusedAndOneInsideIsFollowed) {
   folder.Write("real/data.safetensors", OneTensor("a", 2));
   folder.Write(kIndex, R"({"weight_map":{"a":"link.safetensors"}})");
   fs::create_symlink(outside.path() + "/x.safetensors", folder.path() + "/link.safetensors");
+  const OpenWatch watch(outside.path() + "/x.safetensors");
   ExpectContains(Message(folder.path()), "link.safetensors: is a link to ");
   ExpectContains(Message(folder.path()), ", outside the model folder");
   fs::remove(folder.path() + "/link.safetensors");
@@ -273,6 +298,7 @@ TEST(SafetensorsFolder, ALinkOutOfTheFolderIsRefusedAndOneInsideIsFollowed) {
   fs::remove(folder.path() + "/link.safetensors");
   fs::create_symlink(outside.path() + "/x.safetensors", folder.path() + "/model.safetensors");
   ExpectContains(Message(folder.path()), "model.safetensors: is a link to ");
+  EXPECT_FALSE(watch.Opened());
 }
 
 TEST(SafetensorsFolder, SnapshotsOfAHubCacheLinkToTheirBlobsOnly) {

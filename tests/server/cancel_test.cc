@@ -79,36 +79,60 @@ TEST(Cancel, OneClientThatGoesLeavesItsNeighbourAlone) {
   EXPECT_TRUE(Server().BecomesIdle());
 }
 
-TEST(Cancel, ARequestLargerThanTheCacheNeverBlocksTheOthers) {
-  const TempFolder folder;
+// A pool of eight blocks, of which one is the pool's own: 112 tokens.
+EngineConfig SmallPool(const TempFolder& folder) {
   EngineConfig config = ExactConfig(WriteScriptModel(folder, {"one ", "two ", "three"}));
   config.num_gpu_blocks_override = 8;
-  config.max_model_len = 2048;
-  std::unique_ptr<TestServer> server;
-  try {
-    server = std::make_unique<TestServer>(config);
-  } catch (const base::Exception& refused) {  // refused at start: a context that one request alone could not use
-    EXPECT_NE(std::string(refused.what()).find("2048"), std::string::npos) << refused.what();
-    return;
-  }
-  for (const auto& [prompt, max_tokens] : std::vector<std::pair<int, int>>{{500, 5}, {100, 1000}, {112, 1}, {128, 1}}) {
-    server->Post("/v1/completions", R"({"prompt":")" + std::string(prompt, 'x') +
-                                        R"(","ignore_eos":true,"max_tokens":)" + std::to_string(max_tokens) + "}");
-    EXPECT_EQ(server->Post("/v1/completions", R"({"prompt":"small","max_tokens":2})").status, 200) << prompt;
+  config.max_model_len = std::nullopt;
+  return config;
+}
+
+std::string Letters(int prompt, int max_tokens) {
+  return R"({"prompt":")" + std::string(prompt, 'x') + R"(","ignore_eos":true,"temperature":0,"max_tokens":)" +
+         std::to_string(max_tokens) + "}";
+}
+
+TEST(Cancel, AContextThatOneRequestAloneCouldNotUseIsRefusedAtTheStart) {
+  const TempFolder folder;
+  for (const int64_t context : {128, 2048}) {
+    EngineConfig config = SmallPool(folder);
+    config.max_model_len = context;
+    try {
+      TestServer server(config);
+      FAIL() << context;
+    } catch (const base::Exception& refused) {
+      EXPECT_NE(std::string(refused.what()).find("--max-model-len 112"), std::string::npos) << refused.what();
+    }
   }
 }
 
-TEST(Cancel, AContextThatJustFitsThePoolIsServedToItsEnd) {
+TEST(Cancel, ARequestLargerThanTheCacheIsToldAndNobodyWaitsBehindIt) {
   const TempFolder folder;
-  EngineConfig config = ExactConfig(WriteScriptModel(folder, {"one ", "two ", "three"}));
-  config.num_gpu_blocks_override = 8;  // one of them is the pool's own
-  config.max_model_len = 7 * 16;
-  TestServer server(config);
-  const JsonAnswer answer =
-      server.Post("/v1/completions", R"({"prompt":"small","ignore_eos":true,"max_tokens":112,"temperature":0})");
+  TestServer server(SmallPool(folder));
+  EXPECT_EQ(server.engine().info().max_model_len, 112);  // shrunk to what the pool holds
+  const std::string small = R"({"prompt":"small","max_tokens":2,"temperature":0})";
+  for (const int prompt : {500, 128, 113, 112}) {  // 500 tokens, exactly eight and seven blocks
+    EXPECT_EQ(server.Post("/v1/completions", Letters(prompt, 4)).status, 400) << prompt;
+    EXPECT_EQ(server.Post("/v1/completions", small).status, 200) << prompt;
+  }
+  const JsonAnswer longest = server.Post("/v1/completions", Letters(100, 112));
+  ASSERT_EQ(longest.status, 200);
+  EXPECT_EQ((*longest)["usage"]["total_tokens"], 112);
+  EXPECT_EQ((*longest)["choices"][0]["finish_reason"], "length");
+}
+
+TEST(Cancel, RequestsThatFillThePoolTogetherTakeTurns) {
+  const TempFolder folder;
+  TestServer server(SmallPool(folder));
+  const std::string alone = (*server.Post("/v1/completions", Letters(60, 52)))["choices"][0]["text"];
+  std::string request = Letters(60, 52);
+  std::string prompts = "[";
+  for (int i = 0; i < 4; ++i) prompts += (i ? ",\"" : "\"") + std::string(60, 'x') + "\"";
+  request.replace(request.find("\"" + std::string(60, 'x') + "\""), 62, prompts + "]");
+  const JsonAnswer answer = server.Post("/v1/completions", request);
   ASSERT_EQ(answer.status, 200) << answer.json->dump();
-  EXPECT_EQ((*answer)["usage"]["total_tokens"], 112);
-  EXPECT_EQ(server.Post("/v1/completions", R"({"prompt":"next","max_tokens":2})").status, 200);
+  for (const auto& choice : (*answer)["choices"]) EXPECT_EQ(choice["text"], alone);
+  EXPECT_TRUE(server.BecomesIdle());
 }
 
 TEST(Cancel, AnEndOfTheServerEndsItsRequests) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -12,14 +13,29 @@ namespace vllm {
 namespace {
 
 using base::Json;
+using testing::Eventually;
 using testing::ExactConfig;
+using testing::HttpConnection;
+using testing::HttpText;
 using testing::JsonAnswer;
 using testing::TestServer;
 
-std::unique_ptr<TestServer> Serve(bool prefix_caching) {
-  static const std::string folder = testing::WriteTinyModel("llama");
+// The tiny Llama with room for neighbours that outlast every test.
+std::string LongTinyModel() {
+  const std::string path = testing::WriteTinyModel("llama");
+  Json config;
+  std::ifstream(path + "/config.json") >> config;
+  config["max_position_embeddings"] = 4096;
+  std::ofstream(path + "/config.json") << config;
+  return path;
+}
+
+std::unique_ptr<TestServer> Serve(bool prefix_caching, vt::DeviceType device = vt::DeviceType::kCpu) {
+  static const std::string folder = LongTinyModel();
   EngineConfig config = ExactConfig(folder);
-  config.max_model_len = 256;
+  config.device = device;
+  config.max_model_len = 4096;
+  config.num_gpu_blocks_override = 4200;
   config.enable_prefix_caching = prefix_caching;
   return std::make_unique<TestServer>(config);
 }
@@ -48,6 +64,16 @@ struct Recipe {
   const char* fields;
 };
 
+// A stream that goes on until its client leaves; every third is seeded, every third greedy.
+void StartEndless(HttpConnection& connection, int number) {
+  const char* sampling = number % 3 == 0   ? R"("temperature":1.2)"
+                         : number % 3 == 1 ? R"("temperature":0.8,"seed":42)"
+                                           : R"("temperature":0)";
+  connection.Send(HttpText("POST", "/v1/completions",
+                           R"({"prompt":)" + Prompt(10 + 5 * number, number + 4) +
+                               R"(,"stream":true,"max_tokens":4000,"ignore_eos":true,)" + sampling + "}"));
+}
+
 class InABatch : public ::testing::TestWithParam<Recipe> {};
 
 TEST_P(InABatch, ARequestSaysWhatItSaysAlone) {
@@ -55,19 +81,32 @@ TEST_P(InABatch, ARequestSaysWhatItSaysAlone) {
   const std::string request = Request(Prompt(21, 3), GetParam().fields);
   const std::string alone = Said(server->Post("/v1/completions", request));
   ASSERT_FALSE(alone.empty());
-  EXPECT_EQ(Said(server->Post("/v1/completions", request)), alone);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(Said(server->Post("/v1/completions", request)), alone);
   for (const int neighbours : {1, 6, 15}) {
-    std::vector<std::thread> threads;
+    std::vector<std::unique_ptr<HttpConnection>> streams;
     for (int i = 0; i < neighbours; ++i)
-      threads.emplace_back([&, i] {
-        const std::string fields = i % 3 == 0   ? R"("temperature":1.2)"
-                                   : i % 3 == 1 ? R"("temperature":0.8,"seed":42)"
-                                                : R"("temperature":0)";
-        server->Post("/v1/completions", Request(Prompt(10 + 5 * i, i + 4), fields));
-      });
+      StartEndless(*streams.emplace_back(std::make_unique<HttpConnection>(server->port())), i);
+    ASSERT_TRUE(Eventually([&] { return server->engine().stats().num_running == neighbours; }));
     EXPECT_EQ(Said(server->Post("/v1/completions", request)), alone) << neighbours;
-    for (std::thread& thread : threads) thread.join();
+    EXPECT_GE(server->engine().stats().num_running, neighbours) << "they were all there to the end";
+    streams.clear();
+    ASSERT_TRUE(server->BecomesIdle());
   }
+}
+
+TEST_P(InABatch, TheOrderOfTwoPromptsChangesNeither) {
+  const auto server = Serve(/*prefix_caching=*/false);
+  const std::string first = Prompt(21, 3), second = Prompt(34, 8);
+  const auto both = [&](const std::string& a, const std::string& b) {
+    return server->Post("/v1/completions", Request("[" + a + "," + b + "]", GetParam().fields));
+  };
+  const std::string one = Said(server->Post("/v1/completions", Request(first, GetParam().fields)));
+  const std::string other = Said(server->Post("/v1/completions", Request(second, GetParam().fields)));
+  const JsonAnswer in_order = both(first, second), swapped = both(second, first);
+  EXPECT_EQ(Said(in_order, 0), one);
+  EXPECT_EQ(Said(in_order, 1), other);
+  EXPECT_EQ(Said(swapped, 0), other);
+  EXPECT_EQ(Said(swapped, 1), one);
 }
 
 INSTANTIATE_TEST_SUITE_P(Recipes, InABatch,
@@ -107,6 +146,37 @@ TEST(Neighbours, PromptLogprobsDoNotDependOnWhatIsCached) {
   }
   EXPECT_GT(warm->engine().stats().prefix_cache_hits, 0u);
 }
+
+class SameStep : public ::testing::TestWithParam<vt::DeviceType> {};
+
+TEST_P(SameStep, IdenticalPromptsShareTheBlocksThatTheStepIsFilling) {
+  // Two choices arrive together. The second finds the first one's two full blocks, which no step has computed yet.
+  const auto cold = Serve(/*prefix_caching=*/false, GetParam()), warm = Serve(/*prefix_caching=*/true, GetParam());
+  const std::string request = Request(Prompt(40, 3), R"("n":2,"temperature":1,"top_k":1)");
+  const std::string one_token = Request(Prompt(40, 5), R"("n":2,"temperature":1,"top_k":1,"max_tokens":1)");
+  ASSERT_EQ(warm->Post("/v1/completions", one_token).status, 200);
+  EXPECT_EQ(warm->engine().stats().steps, 1u);
+  EXPECT_EQ(warm->engine().stats().prefix_cache_hits, 32u);
+  EXPECT_EQ(warm->engine().stats().prefix_cache_queries, 80u);
+
+  const JsonAnswer alone = cold->Post("/v1/completions", request), shared = warm->Post("/v1/completions", request);
+  EXPECT_EQ(warm->engine().stats().prefix_cache_hits, 64u);
+  EXPECT_EQ(cold->engine().stats().prefix_cache_hits, 0u);
+  for (const int choice : {0, 1}) EXPECT_EQ(Said(shared, choice), Said(alone, 0)) << choice;
+}
+
+TEST_P(SameStep, IdenticalPromptsOfOneRequestAgree) {
+  const auto cold = Serve(/*prefix_caching=*/false, GetParam()), warm = Serve(/*prefix_caching=*/true, GetParam());
+  const std::string prompt = Prompt(48, 3);  // whole blocks: one token of each is computed all the same
+  const std::string alone = Said(cold->Post("/v1/completions", Request(prompt, R"("temperature":0)")));
+  const JsonAnswer three =
+      warm->Post("/v1/completions", Request("[" + prompt + "," + prompt + "," + prompt + "]", R"("temperature":0)"));
+  for (const int choice : {0, 1, 2}) EXPECT_EQ(Said(three, choice), alone) << choice;
+  EXPECT_EQ(warm->engine().stats().prefix_cache_hits, 2 * 32u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, SameStep, ::testing::Values(vt::DeviceType::kCpu, vt::DeviceType::kOpaque),
+                         [](const auto& info) { return info.param == vt::DeviceType::kCpu ? "cpu" : "opaque"; });
 
 }  // namespace
 }  // namespace vllm

@@ -124,6 +124,76 @@ TEST(ChatCompletions, BadFieldsAreA400) {
     EXPECT_EQ(Llama().Post(kPath, Body(fields)).status, 400) << fields;
 }
 
+constexpr const char* kOptionalFields[] = {"model",
+                                           "frequency_penalty",
+                                           "logit_bias",
+                                           "logprobs",
+                                           "top_logprobs",
+                                           "max_completion_tokens",
+                                           "n",
+                                           "presence_penalty",
+                                           "response_format",
+                                           "seed",
+                                           "stop",
+                                           "stream",
+                                           "stream_options",
+                                           "temperature",
+                                           "top_p",
+                                           "tools",
+                                           "tool_choice",
+                                           "reasoning_effort",
+                                           "thinking_token_budget",
+                                           "parallel_tool_calls",
+                                           "user",
+                                           "top_k",
+                                           "min_p",
+                                           "repetition_penalty",
+                                           "watermarking",
+                                           "stop_token_ids",
+                                           "truncate_prompt_tokens",
+                                           "truncation_side",
+                                           "prompt_logprobs",
+                                           "logprob_token_ids",
+                                           "allowed_token_ids",
+                                           "documents",
+                                           "chat_template",
+                                           "chat_template_kwargs",
+                                           "media_io_kwargs",
+                                           "mm_processor_kwargs",
+                                           "structured_outputs",
+                                           "session_id",
+                                           "return_tokens_as_token_ids",
+                                           "return_token_ids",
+                                           "return_token_offsets",
+                                           "return_prompt_text",
+                                           "return_mm_kwargs",
+                                           "cache_salt",
+                                           "kv_transfer_params",
+                                           "ec_transfer_params",
+                                           "vllm_xargs",
+                                           "repetition_detection",
+                                           "stream_interval"};
+
+TEST(ChatCompletions, NullCountsAsAbsentForEveryOptionalField) {
+  const std::string plain = (*Llama().Post(kPath, Body(R"(,"temperature":0)")))["choices"][0].dump();
+  std::string all;
+  for (const std::string field : kOptionalFields) {
+    if (field == "temperature") continue;
+    const JsonAnswer answer = Llama().Post(kPath, Body(R"(,"temperature":0,")" + field + "\":null"));
+    ASSERT_EQ(answer.status, 200) << field << answer.json->dump();
+    EXPECT_EQ((*answer)["choices"][0].dump(), plain) << field;
+    all += ",\"" + field + "\":null";
+  }
+  EXPECT_EQ((*Llama().Post(kPath, Body(R"(,"temperature":0)" + all)))["choices"][0].dump(), plain);
+  EXPECT_EQ(Llama().Post(kPath, Body(R"(,"temperature":null)")).status, 200);
+}
+
+TEST(ChatCompletions, UnknownFieldsAreIgnored) {
+  for (const char* fields : {R"(,"store":true)", R"(,"metadata":{"a":"b"})", R"(,"service_tier":"auto")",
+                             R"(,"foo":{"bar":[1]})", R"(,"prediction":null,"verbosity":"low")"})
+    EXPECT_EQ(Llama().Post(kPath, Body(fields)).status, 200) << fields;
+}
+
 TEST(ChatCompletions, ATemplatesRefusalIsA400AndTheNextRequestIsServed) {
   static const TempFolder folder;
   TestServer server(ExactConfig(WriteScriptModel(

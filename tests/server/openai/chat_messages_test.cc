@@ -112,6 +112,21 @@ TEST_F(ChatMessages, ToolsAreRenderedWithToolChoiceNone) {
   EXPECT_EQ(Render(kUser + kTools + R"(,"tool_choice":"none"})"), "<user>u<a>");
 }
 
+TEST(ChatMessagesWithTools, KeepTheKeysOfParametersInTheOrderSent) {
+  FakeEngine engine{ByteTokenizerJson(), "{% for t in tools %}{{ t|tojson }}{% endfor %}{{ messages[0].content }}"};
+  ApiContext context;
+  context.engine = &engine;
+  const std::string tool =
+      R"({"type": "function", "function": {"name": "f", "description": "<b>é'", "parameters": {"type": "object", )"
+      R"("properties": {"zone": {"type": "string"}, "area": {"type": "number"}}, "required": ["zone"]}}})";
+  const base::Json body =
+      base::Json::parse(R"({"messages":[{"role":"user","content":"u"}],"tool_choice":"none","tools":[)" + tool + "]}");
+  base::JsonFields fields(body);
+  auto rendered = RenderChat(context, fields);
+  ASSERT_TRUE(std::holds_alternative<RenderedChat>(rendered)) << std::get<ApiError>(rendered).message;
+  EXPECT_EQ(std::get<RenderedChat>(rendered).text, tool + "u");
+}
+
 TEST_F(ChatMessages, OtherToolChoicesNeedAParserAndAreRefusedInVllmsWords) {
   EXPECT_EQ(Render(kUser + kTools + "}"),
             "400 \"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set");

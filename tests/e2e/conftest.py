@@ -48,15 +48,15 @@ def free_port():
 
 
 class Server:
-    """A `vllm serve` process on a free port; use as a context manager."""
+    """A `vllm serve` process on a free port; use as a context manager. `prefix` is a command that starts the program."""
 
-    def __init__(self, program, model, *flags, env=None, log=None):
+    def __init__(self, program, model, *flags, env=None, log=None, prefix=()):
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log_path = pathlib.Path(log) if log else None
         self._log = open(self.log_path, "wb") if log else subprocess.DEVNULL
         self.process = subprocess.Popen(
-            [program, "serve", model, "--host", "127.0.0.1", "--port", str(self.port), *flags],
+            [*prefix, program, "serve", model, "--host", "127.0.0.1", "--port", str(self.port), *flags],
             stdout=self._log, stderr=subprocess.STDOUT, env={**os.environ, **(env or {})})
 
     def __enter__(self):

@@ -1,4 +1,4 @@
-"""Ids of the real models through /tokenize: equal to Hugging Face's on a mixed corpus, whole on long inputs."""
+"""Ids of the real models through /tokenize: equal to Hugging Face's on a mixed corpus, on long inputs and in chats."""
 import json
 import pathlib
 import sys
@@ -9,9 +9,10 @@ from conftest import MODELS, Server
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools" / "golden"))
-from _tokenizer_corpus import chunks, corpus, digest  # noqa: E402
+from _tokenizer_corpus import chunks, corpus, digest, long_inputs  # noqa: E402
 
 GEMMA = "gemma-3-270m-q4_k_m.gguf"
+SMALL_STACK = ("prlimit", "--stack=1048576")
 
 
 def golden(name):
@@ -23,7 +24,9 @@ def gemma(vllm, tmp_path_factory):
     path = MODELS / GEMMA
     if not path.exists():
         pytest.skip(f"{GEMMA} is not there")
-    with Server(vllm, str(path), "--max-model-len", "2048", log=tmp_path_factory.mktemp("gemma") / "log.txt") as running:
+    template = ROOT / "tests" / "data" / "template" / "chat" / "gemma.jinja"  # the file has none
+    with Server(vllm, str(path), "--max-model-len", "2048", "--chat-template", str(template), prefix=SMALL_STACK,
+                log=tmp_path_factory.mktemp("gemma") / "log.txt") as running:
         yield running
 
 
@@ -42,11 +45,19 @@ def check(server, expected):
     assert [digest(ids(server, part)) for part in parts] == expected["chunks"]
 
 
-def check_long(server):
-    for unit in ("a", "us", " ", "\n", "é", "1", "<start_of_turn>user\nhello<end_of_turn>\n"):
-        text = unit * (128 * 1024 // len(unit.encode()))
+def check_long(server, expected):
+    for text, wanted in zip(long_inputs(), expected["long"], strict=True):
+        tokens = ids(server, text)
+        assert digest(tokens) == wanted, text[:20]
         tokens = ids(server, text, add_special_tokens=False)
         assert server.post("/detokenize", {"tokens": tokens})[1]["prompt"] == text
+    assert server.get("/health")[0] == 200
+
+
+def check_chats(server, expected):
+    for text, tokens in expected["chats"]:
+        status, answer = server.post("/tokenize", {"messages": [{"role": "user", "content": text}]})
+        assert status == 200 and answer["tokens"] == tokens, text
 
 
 def test_smollm2_ids_equal_the_reference(server):
@@ -57,15 +68,19 @@ def test_gemma3_ids_equal_the_reference(gemma):
     check(gemma, golden("gemma3"))
 
 
-def test_long_inputs_come_back_whole(server, gemma):
-    check_long(server)
-    check_long(gemma)
+def test_long_inputs_equal_the_reference_on_a_small_stack(vllm, model, gemma):
+    with Server(vllm, model, prefix=SMALL_STACK) as server:
+        check_long(server, golden("smollm2"))
+    check_long(gemma, golden("gemma3"))
 
 
 def test_typed_turn_markers_become_control_ids_in_chats(server):
-    for text, tokens in golden("smollm2")["chats"]:
-        status, answer = server.post("/tokenize", {"messages": [{"role": "user", "content": text}]})
-        assert status == 200 and answer["tokens"] == tokens
+    check_chats(server, golden("smollm2"))
+
+
+def test_gemma3_chats_begin_with_one_bos_and_equal_the_reference(gemma):
+    check_chats(gemma, golden("gemma3"))
+    assert all(tokens.count(2) == 1 and tokens[0] == 2 for _, tokens in golden("gemma3")["chats"])
 
 
 def test_gemma3_puts_bos_first_once_more_than_typed(gemma):

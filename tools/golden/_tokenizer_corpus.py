@@ -60,5 +60,16 @@ def chunks(text, size):
     return out + ([text[begin:]] if begin < len(text) else [])
 
 
+LONG_UNITS = ("a", "us", " ", "\n", "é", "1", "<start_of_turn>user\nhello<end_of_turn>\n")
+LONG_BYTES = 128 * 1024
+
+
+def long_inputs():
+    """Texts on which splitting or merging has been quadratic elsewhere: one unit again and again, and base64."""
+    random, letters = Random(7), "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+    texts = [unit * (LONG_BYTES // len(unit.encode("utf-8"))) for unit in LONG_UNITS]
+    return texts + ["".join(letters[random.next(64)] for _ in range(LONG_BYTES))]
+
+
 def digest(ids):
     return hashlib.sha256(b"".join(i.to_bytes(4, "little") for i in ids)).hexdigest()[:16]

@@ -65,6 +65,20 @@ std::vector<std::string> Chunks(const std::string& text, size_t size) {
   return out;
 }
 
+std::vector<std::string> LongInputs() {
+  constexpr size_t kBytes = 128 * 1024;
+  std::vector<std::string> texts;
+  for (const std::string_view unit : {"a", "us", " ", "\n", "é", "1", "<start_of_turn>user\nhello<end_of_turn>\n"}) {
+    std::string& text = texts.emplace_back();
+    for (size_t count = kBytes / unit.size(); count > 0; --count) text += unit;
+  }
+  Random random(7);
+  std::string& base64 = texts.emplace_back();
+  while (base64.size() < kBytes)
+    base64 += "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"[random.Next(64)];
+  return texts;
+}
+
 std::string Digest(const std::string& text) {
   unsigned char hash[SHA256_DIGEST_LENGTH];
   SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), hash);

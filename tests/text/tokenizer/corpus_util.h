@@ -24,6 +24,8 @@ class Random {  // splitmix64
 std::string Corpus(uint64_t seed, size_t size);
 // Pieces of at least `size` bytes, cut between characters.
 std::vector<std::string> Chunks(const std::string& text, size_t size);
+// 128 KiB each of one unit again and again, and of base64: what has taken quadratic time elsewhere.
+std::vector<std::string> LongInputs();
 // First 16 hexadecimal digits of the SHA-256 of the ids as little-endian 32-bit words, or of a text.
 std::string Digest(std::span<const int32_t> ids);
 std::string Digest(const std::string& text);

@@ -2,8 +2,10 @@
 #include "text/tokenizer/tokenizer.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -72,6 +74,36 @@ TEST(Tokenizer, LongInputsComeBackWhole) {
       const std::vector<int32_t> ids = tokenizer->Encode(text, {.add_special_tokens = false});
       EXPECT_EQ(tokenizer->Decode(ids, {.skip_special_tokens = false}), text) << name << " " << unit;
     }
+  }
+}
+
+// Runs `body` on a thread with 1 MiB of stack.
+void OnASmallStack(const std::function<void()>& body) {
+  pthread_attr_t attributes;
+  ASSERT_EQ(pthread_attr_init(&attributes), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, size_t{1} << 20), 0);
+  pthread_t thread = {};
+  const auto run = [](void* argument) -> void* {
+    (*static_cast<const std::function<void()>*>(argument))();
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, &attributes, run, const_cast<std::function<void()>*>(&body)), 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+}
+
+TEST(Tokenizer, LongInputsEqualTheReferenceOnASmallStack) {
+  for (const bool byte_level : {true, false}) {
+    const std::string name = byte_level ? "byte_level" : "unigram";
+    const auto tokenizer = Tokenizer::FromTokenizerJson(ReadFile(GoldenPath(name + ".json")));
+    const base::Json golden = Golden(name + "_golden.json").at("long");
+    OnASmallStack([&] {
+      const std::vector<std::string> texts = LongInputs();
+      ASSERT_EQ(texts.size(), golden.size());
+      for (size_t i = 0; i < texts.size(); ++i)
+        EXPECT_EQ(Digest(tokenizer->Encode(texts[i], {.add_special_tokens = byte_level})), golden[i].get<std::string>())
+            << name << ": " << texts[i].substr(0, 20);
+    });
   }
 }
 

@@ -3,7 +3,7 @@ import concurrent.futures
 import json
 
 import pytest
-from conftest import Server
+from conftest import Server, run
 from tiny_models import random_model
 
 GREEDY = {"temperature": 0, "ignore_eos": True}
@@ -69,6 +69,23 @@ def test_prompt_logprobs_are_the_same_whatever_the_cache_holds(vllm, tiny_path):
         assert server.metric("vllm:prefix_cache_hits_total") > 0
 
 
+def test_identical_prompts_of_one_step_share_blocks_and_agree(vllm, tiny_path):
+    """The choices of one request arrive together: all but the first find blocks that the same step is filling, as in vLLM."""
+    prompt = [(7 * i) % 256 for i in range(40)]
+    fields = {"prompt": prompt, "temperature": 1, "top_k": 1, "ignore_eos": True, "logprobs": 2}
+
+    def said(server, **more):
+        return [(c["token_ids"], c["logprobs"]["token_logprobs"]) for c in complete(server, return_token_ids=True, **fields, **more)["choices"]]
+
+    for device in ("cpu", "opaque"):
+        with serve(vllm, tiny_path, "--no-enable-prefix-caching", "--max-model-len", "128", "--device", device) as server:
+            alone = said(server)[0]
+        with serve(vllm, tiny_path, "--max-model-len", "128", "--device", device) as server:
+            assert said(server, n=3) == [alone] * 3
+            assert server.metric("vllm:prefix_cache_hits_total") == 2 * 32
+            assert server.metric("vllm:prefix_cache_queries_total") == 3 * 40
+
+
 def test_chunked_prefill_gives_the_same_ids(vllm, tiny_path, exact):
     prompts = ["x" * n for n in (15, 16, 17, 31, 32, 33)]
     expected = [ids_of(exact, prompt=p, **GREEDY) for p in prompts]
@@ -86,15 +103,15 @@ def test_preemption_gives_the_same_ids(vllm, tiny_path, exact):
         assert server.metric("vllm:num_preemptions_total") > 0
 
 
+def test_a_context_bigger_than_the_pool_is_refused_at_the_start(vllm, tiny_path):
+    out = run(vllm, "serve", tiny_path, "--block-size", "16", "--num-gpu-blocks-override", "8", "--max-model-len", "2048")
+    assert out.returncode == 1 and "--max-model-len 112" in out.stderr.splitlines()[-1], out
+
+
 def test_a_request_bigger_than_the_pool_is_told_and_blocks_nobody(vllm, tiny_path):
-    flags = ["--num-gpu-blocks-override", "8", "--max-model-len", "2048"]
-    process = serve(vllm, tiny_path, *flags)
-    try:
-        process.__enter__()
-    except AssertionError:
-        assert process.process.returncode == 1  # refused at start: the context does not fit the pool
-        return
-    with process as server:
-        status, answer = server.post("/v1/completions", {"prompt": "x" * 500, "max_tokens": 4})
-        assert status == 400 or answer["choices"][0]["finish_reason"] in ("error", "length"), answer
-        assert complete(server, prompt="hello", max_tokens=2)["choices"][0]["finish_reason"] == "length"
+    with serve(vllm, tiny_path, "--num-gpu-blocks-override", "8") as server:
+        for length in (500, 128, 112):
+            assert server.post("/v1/completions", {"prompt": "x" * length, "max_tokens": 4})[0] == 400, length
+            assert complete(server, prompt="hello", max_tokens=2)["choices"][0]["finish_reason"] == "length"
+        answer = complete(server, prompt="x" * 100, max_tokens=100, ignore_eos=True)
+        assert answer["usage"]["total_tokens"] == 112 and answer["choices"][0]["finish_reason"] == "length"

@@ -108,3 +108,21 @@ def test_tools_without_a_parser_get_vllms_answer(client):
     assert '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set' in error.value.body["message"]
     answer = client.chat.completions.create(model="smol", messages=messages, tools=[tool], tool_choice="none", max_tokens=2)
     assert answer.choices[0].message.tool_calls in (None, [])
+
+
+CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Oslo", "days": 2}'}}
+TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}}
+PARTS = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+
+
+@pytest.mark.parametrize("content", [{"content": None}, {}, {"content": ""}, {"content": []}, {"content": PARTS}])
+@pytest.mark.parametrize("calls", [{"tool_calls": [CALL]}, {"tool_calls": []}, {"tool_calls": None}, {}])
+def test_a_tool_round_trip_with_any_content_is_taken(client, content, calls):
+    messages = [{"role": "developer", "content": "Be brief.", "name": "dev"}, {"role": "user", "content": "Weather?", "name": "ann"},
+                {"role": "assistant", **content, **calls}]
+    if calls.get("tool_calls"):
+        messages.append({"role": "tool", "tool_call_id": "call_1", "content": "[3, 4]"})
+    messages.append({"role": "user", "content": "Thanks."})
+    answer = client.chat.completions.create(model="smol", messages=messages, tools=[TOOL], tool_choice="none", max_tokens=2, store=True,
+                                            metadata={"a": "b"}, service_tier="auto", extra_body={"foo": [1], "seed": None, "stop": None})
+    assert answer.choices[0].message.role == "assistant" and answer.usage.completion_tokens <= 2

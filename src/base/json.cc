@@ -32,7 +32,7 @@ class Builder {
     if (level.places.size() > kMaxJsonObjectKeys)
       return Refuse(StrCat("JSON object of more than ", kMaxJsonObjectKeys, " names"));
     Members(level).push_back({std::move(name), nullptr});
-    return true;
+    return Count(kJsonValuesOfAText);
   }
   bool end_object() { return Close(); }
   bool end_array() { return Close(); }
@@ -53,9 +53,14 @@ class Builder {
     refusal_ = std::move(why);
     return false;
   }
-  // Null, with a refusal, when the document has too many values.
+  // False, with a refusal, when the document has too many values.
+  bool Count(size_t values) {
+    values_ += values;
+    return values_ <= kMaxJsonValues || Refuse(StrCat("JSON of more than ", kMaxJsonValues, " values"));
+  }
+  // Null, with a refusal, when it cannot be added.
   Json* Add(Json value) {
-    if (++values_ > kMaxJsonValues) return Refuse(StrCat("JSON of more than ", kMaxJsonValues, " values")), nullptr;
+    if (!Count(value.is_string() || value.is_structured() ? kJsonValuesOfAText : 1)) return nullptr;
     if (levels_.empty()) return &(out_ = std::move(value));
     Level& level = levels_.back();
     if (level.value->is_object())

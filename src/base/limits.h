@@ -7,9 +7,11 @@ namespace base {
 
 // JSON of clients: deep enough for any tool schema seen, far below where copying or dumping would exhaust a stack.
 inline constexpr int kMaxJsonDepth = 128;
-// Values of a client's JSON: a prompt of a million token ids four times over. Each takes 16 bytes and more, however
-// short its text.
-inline constexpr size_t kMaxJsonValues = size_t{4} << 20;
+// Values of a client's JSON, which take 16 bytes each, however short their text, and as much again while a list grows:
+// a prompt of a million token ids twice over. Texts, lists, objects and names take about four times as much, and count
+// so. Together it keeps the memory of a hostile body below four times its size and 100 MiB.
+inline constexpr size_t kMaxJsonValues = size_t{5} << 19;
+inline constexpr size_t kJsonValuesOfAText = 4;
 // Names of one object, which are searched in order: schemas and logit biases have some hundreds.
 inline constexpr size_t kMaxJsonObjectKeys = size_t{1} << 16;
 

@@ -64,9 +64,19 @@ TEST(Json, TooManyNamesOfOneObjectAreRefused) {
 }
 
 TEST(Json, TooManyValuesAreRefused) {
-  std::string text = "[0";
-  for (size_t i = 0; i < kMaxJsonValues; ++i) text += ",0";
-  EXPECT_FALSE(ParseJson(text + "]", 8).ok());
+  const auto list = [](std::string_view value, size_t count) {
+    std::string text = "[";
+    for (size_t i = 0; i < count; ++i) text += StrCat(i ? "," : "", value);
+    return text + "]";
+  };
+  const size_t room = kMaxJsonValues - kJsonValuesOfAText;  // beside the list itself
+  EXPECT_TRUE(ParseJson(list("0", room), 8).ok());
+  EXPECT_FALSE(ParseJson(list("0", room + 1), 8).ok());
+  for (const char* heavy : {R"("")", "[]", "{}"}) {
+    EXPECT_TRUE(ParseJson(list(heavy, room / kJsonValuesOfAText), 8).ok()) << heavy;
+    EXPECT_FALSE(ParseJson(list(heavy, room / kJsonValuesOfAText + 1), 8).ok()) << heavy;
+  }
+  EXPECT_FALSE(ParseJson(list(R"({"a":0})", room / (2 * kJsonValuesOfAText)), 8).ok());
 }
 
 TEST(Json, NumbersBeyondADoubleAndInvalidUtf8AreErrors) {

@@ -159,6 +159,36 @@ def test_deep_nesting_is_refused_wherever_it_stands(tiny, depth, brackets):
     assert tiny.get("/health")[0] == 200
 
 
+def peak_bytes(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
+
+
+MANY_NAMES = b"{" + b",".join(b'"%d":0' % i for i in range(65_000))
+HEAVY = {
+    "numbers": b"[" + b"0," * 2_000_000 + b"0]",
+    "lists": b"[" + b"[]," * 600_000 + b"0]",
+    "texts": b'["' + b'","' * 600_000 + b'"]',
+    "objects": b"[" + b'{"a":0},' * 200_000 + b"0]",
+    "names in names": (MANY_NAMES + b',"z":') * 7 + MANY_NAMES + b"}" * 8,
+    "too many names": (MANY_NAMES + b',"z":') * 40,
+    "too many numbers": b"[" + b"0," * 10_000_000 + b"0]",
+    "too many texts": b'["' + b'","' * 5_000_000 + b'"]',
+    "nested lists": b"[" * 5_000_000 + b"]" * 5_000_000,
+    "nested objects": b'{"a":' * 5_000_000,
+    "one text": b'"' + b"a" * 30_000_000 + b'"',
+}
+
+
+@pytest.mark.parametrize("kind", HEAVY)
+def test_a_hostile_body_takes_no_more_than_four_times_its_size(vllm, tmp_path, kind):
+    with Server(vllm, script_model(tmp_path / "m", ["a"]), "--served-model-name", "m", "--max-model-len", "64") as server:
+        body = b'{"model":"m","messages":[{"role":"user","content":"x"}],"foo":' + HEAVY[kind] + b"}"
+        assert server.post("/v1/chat/completions", body)[0] in (200, 400)
+        assert peak_bytes(server.process.pid) < 4 * len(body) + (100 << 20)
+        assert server.get("/health")[0] == 200
+
+
 def test_unclosed_and_broken_bodies_are_refused(tiny):
     for body in (b"", b"{", b"[" * 100000, b'{"prompt":"x"', b"null", b"[]", b'"x"', b"\xff\xfe", b'{"prompt": NaN}'):
         status, answer = tiny.post("/v1/completions", body)
@@ -212,15 +242,23 @@ def status_of(server, method, path, authorization):
         return int(connection.recv(65536).split()[1])
 
 
-def test_the_key_guards_every_route_but_the_public_ones(vllm, tmp_path):
-    model, log = script_model(tmp_path / "keyed", ["a"]), tmp_path / "log.txt"
-    with Server(vllm, model, "--api-key", "K", "--served-model-name", "m", log=log) as server:
+def test_the_key_guards_every_route_but_the_public_ones_and_is_never_logged(vllm, tmp_path):
+    model, log, key = script_model(tmp_path / "keyed", ["a"]), tmp_path / "log.txt", "K3y-that-nobody-may-see"
+    flags = ("--served-model-name", "m", "--log-level", "DEBUG")
+    with Server(vllm, model, "--api-key", key, *flags, log=log) as server:
         for method, path in GUARDED:
-            for authorization in (None, "Bearer ", "Bearer k", "Basic K", "Bearer KK", "K"):
-                assert status_of(server, method, path, authorization) == 401, (method, path, authorization)
+            for authorization in (None, "Bearer ", f"Bearer {key.lower()}", f"Basic {key}", f"Bearer {key}K", key):
+                path_with_key = path.replace("=K", f"={key}")
+                assert status_of(server, method, path_with_key, authorization) == 401, (method, path, authorization)
         for method, path in (("GET", "/health"), ("GET", "/ping"), ("GET", "/version"), ("GET", "/metrics")):
             assert status_of(server, method, path, None) == 200, path
         assert status_of(server, "OPTIONS", "/v1/models", None) != 401
-        assert status_of(server, "GET", "/v1/models", "Bearer K") == 200
-        assert status_of(server, "GET", "/nothing", "Bearer K") == 404
+        for scheme in ("Bearer", "bearer"):
+            assert status_of(server, "GET", "/v1/models", f"{scheme} {key}") == 200
+        assert status_of(server, "GET", "/nothing", f"Bearer {key}") == 404
         assert server.get("/v1/models")[1] == {"error": "Unauthorized"}
+        headers = {"Authorization": f"Bearer {key}"}
+        assert server.post("/v1/completions", {"prompt": "x", "max_tokens": 1}, headers)[0] == 200
+        assert server.post("/v1/completions", {"prompt": "x", "temperature": -1}, headers)[0] == 400
+    text = log.read_text(encoding="utf-8")
+    assert server.url in text and key not in text and key.lower() not in text, text

@@ -88,7 +88,7 @@ TEST(HostileBodies, ManyObjectsOfManyNamesAreReadInLinearTime) {
   std::string object = "{\"k\":0";
   for (int i = 0; i < 60000; ++i) object += base::StrCat(",\"", i, "\":0");
   object += "}";
-  EXPECT_EQ(PostField("foo", "[" + object + Repeat("," + object, 20) + "]"), 200);
+  EXPECT_EQ(PostField("foo", "[" + object + Repeat("," + object, 7) + "]"), 200);
 }
 
 }  // namespace

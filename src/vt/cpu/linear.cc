@@ -132,7 +132,8 @@ struct PreparedX {
     }
     if (pad) part.x = copy = reinterpret_cast<float*>(memory);
     auto fill = [&](int64_t begin, int64_t end, int) {
-      if (quantize) kernels.quantize(x, k, begin, end, part.quantized);
+      if (quantize)
+        (rows <= kernels.few_rows ? kernels.quantize_few : kernels.quantize_gemm)(x, k, begin, end, part.quantized);
       for (int64_t r = begin; r < end; ++r) {
         if (bf16) kLinearBf16.round(x + r * k, k, rounded + r * padded);
         if (!pad) continue;
@@ -141,12 +142,19 @@ struct PreparedX {
       }
     };
     if (!quantize && !bf16 && !pad) return;
+    if (quantize && rows < kQuantizedRows) {
+      // A kernel for one row more may read it: zeros cost nothing, what lies there might be denormal.
+      const QuantizedRows& q = part.quantized;
+      std::fill_n(q.scale + rows * padded / 32, padded / 32, 0.0f);
+      std::fill_n(q.min32 + rows * padded / 32, padded / 32, 0.0f);
+      std::fill_n(q.min16 + rows * padded / 16, padded / 16, 0.0f);
+    }
     if (rows * k <= kSerialElements || rows == 1) return fill(0, rows, 0);
     context.ParallelFor(rows, 1 + rows / (4 * context.workers), fill);
   }
 
   QuantizedRows QuantizedAt(std::byte* memory) const {
-    const int64_t stride = PaddedK(k), count = rows * stride;
+    const int64_t stride = PaddedK(k), count = std::max(rows, kQuantizedRows) * stride;
     QuantizedRows out = {.stride = stride};
     out.q = reinterpret_cast<int16_t*>(memory);
     out.scale = reinterpret_cast<float*>(memory + count * 2);

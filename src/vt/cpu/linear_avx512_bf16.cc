@@ -23,7 +23,7 @@ VT_INLINE void Bf16Tile(const LinearPart& part, int64_t row, int64_t vector, Byt
     const __m512bh a = AsBf16(LoadI(first)), b = AsBf16(LoadI(second));
     VT_UNROLL
     for (int r = 0; r < kRows; ++r) {
-      const __m512bh pair = AsBf16(SplatPair(reinterpret_cast<const int16_t*>(x + r * stride + j)));
+      const __m512bh pair = AsBf16(SplatPair(x + r * stride + j));
       sum[r][0] = _mm512_dpbf16_ps(sum[r][0], a, pair);
       sum[r][1] = _mm512_dpbf16_ps(sum[r][1], b, pair);
     }

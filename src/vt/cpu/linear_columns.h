@@ -39,10 +39,11 @@ VT_INLINE VF LoadColumns(const LinearPart& part, int64_t row, int64_t vector) {
   return left >= kLanes ? LoadF(y) : left > 0 ? LoadFirst(y, static_cast<int>(left)) : Zero();
 }
 
-VT_INLINE VI SplatPair(const int16_t* q) {
-  int32_t pair;
-  std::memcpy(&pair, q, 4);
-  return SplatI(pair);
+// Two numbers of 16 bits or four of 8.
+VT_INLINE VI SplatPair(const void* q) {
+  int32_t bits;
+  std::memcpy(&bits, q, 4);
+  return SplatI(bits);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ VT_INLINE void Expand32(const Column& column, int64_t i, float* out, int64_t str
     const int64_t block = i / kGroups;
     const int g = static_cast<int>(i % kGroups);
     VF d[kParts], m[kParts];
-    F::Scales(column.head + block * F::kHead * vt::kR16Rows, column.half, g, d, m);
+    F::Scales(F::Prepare(column.head + block * F::kHead * vt::kR16Rows, column.half), g, d, m);
 #pragma GCC unroll 8
     for (int s = 0; s < 8; ++s) {
       const VI codes = F::Codes(column.payload + block * F::kPayload * vt::kR16Rows, g, s);

@@ -2,7 +2,8 @@
 //
 // An integer format gives, for a block of kBlock weights and its group g of 32:
 //   Codes(payload, g, s): the unsigned bytes of weights 4 s .. 4 s + 3 of the group, a dword for each column;
-//   Scales(head, half, g, d, m): for each kGroup weights, w = d * (code - kCenter) + m; m is used with kMin only.
+//   Prepare(head, half), then Scales(prepared, g, d, m): for each kGroup weights, w = d * (code - kCenter) + m; m is
+//     used with kMin only.
 // `payload` points at the vector's columns already; `half` is the vector's place in a group of 16 rows (0 on AVX-512).
 // d and m are exact: products of a half and an integer of few bits.
 #pragma once
@@ -17,13 +18,22 @@ VT_INLINE VF HalvesAt(Bytes head, int offset, int half) { return LoadHalves(head
 VT_INLINE VI DwordsAt(Bytes head, int field, int half) { return LoadI(head + field * 64 + half * kLanes * 4); }
 VT_INLINE VI Line(Bytes payload, int line) { return LoadI(payload + line * 64); }
 
+// Formats whose scales need no work for a whole block.
+struct Unprepared {
+  struct Prepared {
+    Bytes head;
+    int half;
+  };
+  VT_INLINE static Prepared Prepare(Bytes head, int half) { return {head, half}; }
+};
+
 template <int kOnes>
-struct SimpleFormat {
+struct SimpleFormat : Unprepared {
   static constexpr int kBlock = 32, kGroup = 32, kHead = 2 * kOnes, kCenter = 0;
   static constexpr bool kMin = kOnes == 2;
-  VT_INLINE static void Scales(Bytes head, int half, int, VF (&d)[1], VF (&m)[1]) {
-    d[0] = HalvesAt(head, 0, half);
-    if constexpr (kMin) m[0] = HalvesAt(head, 32, half);
+  VT_INLINE static void Scales(const Prepared& p, int, VF (&d)[1], VF (&m)[1]) {
+    d[0] = HalvesAt(p.head, 0, p.half);
+    if constexpr (kMin) m[0] = HalvesAt(p.head, 32, p.half);
   }
 };
 
@@ -44,8 +54,7 @@ struct Q4_1 : SimpleFormat<2> {
 };
 
 VT_INLINE VI FiveBits32(Bytes payload, int s) {
-  const VI fifth = And(ShiftRight(Line(payload, 0), s), 0x01010101u);
-  return Or(Nibbles32(payload + 64, s), ShiftLeft(fifth, 4));
+  return Or(Nibbles32(payload + 64, s), And(RotateRight(Line(payload, 0), s - 4), 0x10101010u));
 }
 struct Q5_0 : SimpleFormat<1> {
   static constexpr int kPayload = 20, kCenter = 16;
@@ -63,92 +72,102 @@ struct IQ4_NL : SimpleFormat<1> {
   VT_INLINE static VI Codes(Bytes payload, int, int s) { return Lookup(kIq4Codes, Nibbles32(payload, s)); }
 };
 
-struct IQ4_XS {
+struct IQ4_XS : Unprepared {
   static constexpr int kBlock = 256, kGroup = 32, kHead = 8, kPayload = 128, kCenter = 128;
   static constexpr bool kMin = false;
-  VT_INLINE static void Scales(Bytes head, int half, int g, VF (&d)[1], VF (&)[1]) {
-    const VI low = And(ShiftRight(DwordsAt(head, 0, half), 4 * g), 15);
-    const VI upper = And(ShiftRight(LoadHalvesI(head + 96 + half * kLanes * 2), 2 * g), 3);
-    d[0] = Mul(HalvesAt(head, 64, half), ToFloat(Add32(Or(low, ShiftLeft(upper, 4)), SplatI(-32))));
+  VT_INLINE static void Scales(const Prepared& p, int g, VF (&d)[1], VF (&)[1]) {
+    const VI low = And(ShiftRight(DwordsAt(p.head, 0, p.half), 4 * g), 15);
+    const VI upper = And(ShiftRight(LoadHalvesI(p.head + 96 + p.half * kLanes * 2), 2 * g), 3);
+    d[0] = Mul(HalvesAt(p.head, 64, p.half), ToFloat(Add32(Or(low, ShiftLeft(upper, 4)), SplatI(-32))));
   }
   VT_INLINE static VI Codes(Bytes payload, int g, int s) { return Lookup(kIq4Codes, Nibbles32(payload + g * 256, s)); }
 };
 
-// Scale and minimum of 6 bits for each 32 weights: Q4_K and Q5_K.
+// Scale and minimum of 6 bits for each 32 weights: Q4_K and Q5_K. Prepared as bytes, four groups to a dword.
 struct KScaleFormat {
   static constexpr int kBlock = 256, kGroup = 32, kHead = 16, kCenter = 0;
   static constexpr bool kMin = true;
-  VT_INLINE static void Scales(Bytes head, int half, int g, VF (&d)[1], VF (&m)[1]) {
+  struct Prepared {
+    VI scale[2], min[2];
+    VF d, m;
+  };
+  VT_INLINE static Prepared Prepare(Bytes head, int half) {
     const VI a = DwordsAt(head, 0, half), b = DwordsAt(head, 1, half), c = DwordsAt(head, 2, half);
-    const int at = g % 4 * 8;
-    VI scale = ShiftRight(a, at), min = ShiftRight(b, at);
-    if (g < 4) {
-      scale = And(scale, 63);
-      min = And(min, 63);
-    } else {
-      scale = Or(And(ShiftRight(c, at), 15), And(ShiftRight(scale, 2), 0x30));
-      min = Or(And(ShiftRight(c, at + 4), 15), And(ShiftRight(min, 2), 0x30));
-    }
-    d[0] = Mul(HalvesAt(head, 192, half), ToFloat(scale));
-    m[0] = Mul(Negate(HalvesAt(head, 224, half)), ToFloat(min));
+    Prepared p;
+    p.scale[0] = And(a, 0x3f3f3f3fu);
+    p.min[0] = And(b, 0x3f3f3f3fu);
+    p.scale[1] = Or(And(c, 0x0f0f0f0fu), And(ShiftRight(a, 2), 0x30303030u));
+    p.min[1] = Or(And(ShiftRight(c, 4), 0x0f0f0f0fu), And(ShiftRight(b, 2), 0x30303030u));
+    p.d = HalvesAt(head, 192, half);
+    p.m = Negate(HalvesAt(head, 224, half));
+    return p;
+  }
+  VT_INLINE static void Scales(const Prepared& p, int g, VF (&d)[1], VF (&m)[1]) {
+    d[0] = Mul(p.d, ToFloat(ByteOf(p.scale[g / 4], g % 4)));
+    m[0] = Mul(p.m, ToFloat(ByteOf(p.min[g / 4], g % 4)));
   }
 };
 struct Q4_K : KScaleFormat {
   static constexpr int kPayload = 128;
+  // Codes of odd groups stay in the upper nibble, sixteen times too large; their scales make up for it, exactly.
+  VT_INLINE static void Scales(const Prepared& p, int g, VF (&d)[1], VF (&m)[1]) {
+    KScaleFormat::Scales(p, g, d, m);
+    d[0] = Mul(d[0], Splat(g % 2 == 0 ? 1.0f : 1.0f / 16));
+  }
   VT_INLINE static VI Codes(Bytes payload, int g, int s) {
-    return And(ShiftRight(Line(payload, g / 2 * 8 + s), g % 2 * 4), 0x0f0f0f0fu);
+    return And(Line(payload, g / 2 * 8 + s), 0x0f0f0f0fu << g % 2 * 4);
   }
 };
 struct Q5_K : KScaleFormat {
   static constexpr int kPayload = 160;
   VT_INLINE static VI Codes(Bytes payload, int g, int s) {
     const VI low = And(ShiftRight(Line(payload, 8 + g / 2 * 8 + s), g % 2 * 4), 0x0f0f0f0fu);
-    return Or(low, ShiftLeft(And(ShiftRight(Line(payload, s), g), 0x01010101u), 4));
+    return Or(low, And(RotateRight(Line(payload, s), g - 4), 0x10101010u));
   }
 };
 
-struct Q6_K {
+struct Q6_K : Unprepared {
   static constexpr int kBlock = 256, kGroup = 16, kHead = 18, kPayload = 192, kCenter = 32;
   static constexpr bool kMin = false;
-  VT_INLINE static void Scales(Bytes head, int half, int g, VF (&d)[2], VF (&)[2]) {
-    const VF all = HalvesAt(head, 256, half);
-    const VI scales = ShiftRight(DwordsAt(head, g / 2, half), g % 2 * 16);
-    d[0] = Mul(all, ToFloat(ShiftRightSigned(ShiftLeft(scales, 24), 24)));
-    d[1] = Mul(all, ToFloat(ShiftRightSigned(ShiftLeft(scales, 16), 24)));
+  VT_INLINE static void Scales(const Prepared& p, int g, VF (&d)[2], VF (&)[2]) {
+    const VF all = HalvesAt(p.head, 256, p.half);
+    const VI scales = DwordsAt(p.head, g / 2, p.half);
+    for (int i = 0; i < 2; ++i) {
+      d[i] = Mul(all, ToFloat(ShiftRightSigned(ShiftLeft(scales, 24 - (g % 2 * 2 + i) * 8), 24)));
+    }
   }
   VT_INLINE static VI Codes(Bytes payload, int g, int s) {
     const int part = g % 4;
     const VI low = And(ShiftRight(Line(payload, g / 4 * 16 + part % 2 * 8 + s), part / 2 * 4), 0x0f0f0f0fu);
-    const VI high = And(ShiftRight(Line(payload, 32 + g / 4 * 8 + s), 2 * part), 0x03030303u);
-    return Or(low, ShiftLeft(high, 4));
+    return Or(low, And(RotateRight(Line(payload, 32 + g / 4 * 8 + s), 2 * part - 4), 0x30303030u));
   }
 };
 
-struct Q3_K {
+struct Q3_K : Unprepared {
   static constexpr int kBlock = 256, kGroup = 16, kHead = 14, kPayload = 96, kCenter = 4;
   static constexpr bool kMin = false;
-  VT_INLINE static void Scales(Bytes head, int half, int g, VF (&d)[2], VF (&)[2]) {
-    const VF all = HalvesAt(head, 192, half);
-    const VI upper = DwordsAt(head, 2, half);
+  VT_INLINE static void Scales(const Prepared& p, int g, VF (&d)[2], VF (&)[2]) {
+    const VF all = HalvesAt(p.head, 192, p.half);
+    const VI upper = DwordsAt(p.head, 2, p.half);
     for (int i = 0; i < 2; ++i) {
       const int group = 2 * g + i, byte = 8 * (group % 4);
-      const VI low = And(ShiftRight(DwordsAt(head, group % 8 / 4, half), byte + group / 8 * 4), 15);
+      const VI low = And(ShiftRight(DwordsAt(p.head, group % 8 / 4, p.half), byte + group / 8 * 4), 15);
       const VI high = And(ShiftRight(upper, byte + group / 4 * 2), 3);
       d[i] = Mul(all, ToFloat(Add32(Or(low, ShiftLeft(high, 4)), SplatI(-32))));
     }
   }
   VT_INLINE static VI Codes(Bytes payload, int g, int s) {
     const VI low = And(ShiftRight(Line(payload, 8 + g / 4 * 8 + s), 2 * (g % 4)), 0x03030303u);
-    return Or(low, ShiftLeft(And(ShiftRight(Line(payload, s), g), 0x01010101u), 2));
+    return Or(low, And(RotateRight(Line(payload, s), g - 2), 0x04040404u));
   }
 };
 
-struct Q2_K {
+struct Q2_K : Unprepared {
   static constexpr int kBlock = 256, kGroup = 16, kHead = 20, kPayload = 64, kCenter = 0;
   static constexpr bool kMin = true;
-  VT_INLINE static void Scales(Bytes head, int half, int g, VF (&d)[2], VF (&m)[2]) {
-    const VF scale = HalvesAt(head, 256, half), min = Negate(HalvesAt(head, 288, half));
-    const VI pairs = ShiftRight(DwordsAt(head, g / 2, half), g % 2 * 16);
+  VT_INLINE static void Scales(const Prepared& p, int g, VF (&d)[2], VF (&m)[2]) {
+    const VF scale = HalvesAt(p.head, 256, p.half), min = Negate(HalvesAt(p.head, 288, p.half));
+    const VI pairs = ShiftRight(DwordsAt(p.head, g / 2, p.half), g % 2 * 16);
     for (int i = 0; i < 2; ++i) {
       d[i] = Mul(scale, ToFloat(And(ShiftRight(pairs, 8 * i), 15)));
       m[i] = Mul(min, ToFloat(And(ShiftRight(pairs, 8 * i + 4), 15)));

@@ -11,8 +11,9 @@ namespace vt {
 inline constexpr int64_t kLinearStep = 32;
 inline constexpr int64_t PaddedK(int64_t k) { return (k + kLinearStep - 1) / kLinearStep * kLinearStep; }
 
-// Rows of x rounded to 16 bits with a scale for every 32: x = scale * q, |q| <= 32767. Two planes of 8 bits hold the
-// same numbers. Of every four q the middle two are swapped, so that 16-bit lanes of even and of odd bytes meet them.
+// Rows of x rounded to 16 bits with a scale for every 32: x = scale * q, |q| <= kLargestQ. Kernels that multiply 16
+// bits find of every four q the middle two swapped, so that 16-bit lanes of even and of odd bytes meet them; those that
+// multiply 8 bits find the row as two planes of bytes, q = 256 * first + second.
 struct QuantizedRows {
   int16_t* q = nullptr;      // [rows, stride]
   float* scale = nullptr;    // [rows, stride / 32]
@@ -22,9 +23,12 @@ struct QuantizedRows {
   float* min16 = nullptr;    // [rows, stride / 16]
   int64_t stride = 0;        // PaddedK of k
 };
+inline constexpr float kLargestQ = 32639;  // 256 * 127 + 127
+// Memory is there for so many rows at least.
+inline constexpr int64_t kQuantizedRows = 8;
 // Bytes of memory for `rows` of them.
 inline constexpr int64_t QuantizedBytes(int64_t rows, int64_t k) {
-  return rows * PaddedK(k) / 32 * (64 + 3 * 4 + 4 * 4);
+  return (rows < kQuantizedRows ? kQuantizedRows : rows) * PaddedK(k) / 32 * (64 + 3 * 4 + 4 * 4);
 }
 
 // y[r * y_stride + i] = x row r . weight row i (+ bias[i]), r < rows, i < columns. A result's bits depend on its row of
@@ -59,14 +63,16 @@ struct LinearKernels {
   using Run = void (*)(const LinearPart& part);
   int few_rows = 0;
   // Formats of integers; null for float formats. The two give the same bits, on every instruction set.
-  Run few[kCpuFormats];   // rows <= few_rows
+  Run few[kCpuFormats];   // rows <= few_rows; may read one row more of the quantized x, whatever it holds
   Run gemm[kCpuFormats];  // any rows
   // Products and sums in f32 of the dequantized weights.
   Run exact[kCpuFormats];
   // Exactly k values of a row of a group.
   void (*unpack_row[kCpuFormats])(const unsigned char* group, int64_t head_bytes, int row, int64_t k, float* out);
-  // Rounds rows [begin, end) of x [rows, k]; a row with a number that is not finite gives only such sums.
-  void (*quantize)(const float* x, int64_t k, int64_t begin, int64_t end, const QuantizedRows& out);
+  // Rounds rows [begin, end) of x [rows, k], for `few` and for `gemm`; a row with a number that is not finite gives
+  // only such sums.
+  using Quantize = void (*)(const float* x, int64_t k, int64_t begin, int64_t end, const QuantizedRows& out);
+  Quantize quantize_few, quantize_gemm;
 };
 
 // Of BF16 weights: activations rounded to BF16, sums in f32.

@@ -20,5 +20,6 @@
       {UnpackRow<F32>, UnpackRow<F16>, UnpackRow<BF16>, UnpackRow<Q8_0>, UnpackRow<Q4_0>, UnpackRow<Q4_1>,            \
        UnpackRow<Q5_0>, UnpackRow<Q5_1>, UnpackRow<Q2_K>, UnpackRow<Q3_K>, UnpackRow<Q4_K>, UnpackRow<Q5_K>,          \
        UnpackRow<Q6_K>, UnpackRow<IQ4_NL>, UnpackRow<IQ4_XS>},                                                        \
-      QuantizeRows,                                                                                                   \
+      QuantizeRows<kPlanes>,                                                                                          \
+      QuantizeRows<false>,                                                                                            \
   }

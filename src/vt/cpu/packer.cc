@@ -1,6 +1,8 @@
 // Packing of weights for the cpu provider, groups of rows over the workers.
 #include "vt/cpu/packer.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 
 #include "base/check.h"
@@ -17,6 +19,15 @@ constexpr CpuFormatRow kRows[] = {
 };
 
 int64_t Groups(int64_t n) { return (n + kR16Rows - 1) / kR16Rows; }
+
+// Weights are read from one end to the other for every token: large pages save the walks of page tables. Advice only.
+void AdviseHugePages(std::byte* begin, int64_t bytes) {
+  constexpr uintptr_t kHuge = uintptr_t{2} << 20;
+  const auto address = reinterpret_cast<uintptr_t>(begin);
+  const uintptr_t first = (address + kHuge - 1) / kHuge * kHuge,
+                  end = (address + static_cast<uintptr_t>(bytes)) / kHuge * kHuge;
+  if (first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
+}
 
 }  // namespace
 
@@ -38,6 +49,7 @@ Segment R16Packer::Pack(const WeightSource& source, std::byte* out) {
   CHECK(row != nullptr, source.name, ": format ", static_cast<int>(source.format), " is not packed");
   const int64_t row_bytes = RowBytes(GetFormat(source.format), source.k).value();
   const int64_t group_bytes = R16ShapeOf(row->index, source.k).group_bytes;
+  AdviseHugePages(out, Groups(source.n) * group_bytes);
   const auto pack = [&](int64_t begin, int64_t end, int) {
     for (int64_t g = begin; g < end; ++g) {
       const int64_t first = g * kR16Rows;

@@ -45,6 +45,15 @@ VT_INLINE VI Or(VI a, VI b) { return _mm256_or_si256(a, b); }
 VT_INLINE VI ShiftRight(VI a, int n) { return _mm256_srlv_epi32(a, SplatI(n)); }
 VT_INLINE VI ShiftLeft(VI a, int n) { return _mm256_sllv_epi32(a, SplatI(n)); }
 VT_INLINE VI ShiftRightSigned(VI a, int n) { return _mm256_srav_epi32(a, SplatI(n)); }
+// As a rotation for bits that are not shifted out.
+VT_INLINE VI RotateRight(VI a, int n) { return n >= 0 ? ShiftRight(a, n) : ShiftLeft(a, -n); }
+// Byte n of each lane.
+VT_INLINE VI ByteOf(VI a, int n) {
+  const __m128i bytes = _mm_setr_epi32(0, 4, 8, 12);
+  const __m128i index =
+      _mm_add_epi32(_mm_or_si128(bytes, _mm_set1_epi32(static_cast<int>(0x80808000u))), _mm_set1_epi32(n));
+  return _mm256_shuffle_epi8(a, _mm256_broadcastsi128_si256(index));
+}
 // The upper bytes of 16-bit lanes.
 VT_INLINE VI UpperBytes(VI a) { return _mm256_srli_epi16(a, 8); }
 VT_INLINE VI Add32(VI a, VI b) { return _mm256_add_epi32(a, b); }
@@ -69,6 +78,15 @@ VT_INLINE VI Dot(VI sum, VI a, VI b) {
 #endif
 }
 
+// Kernels for few rows multiply bytes: sum + the four products of each lane, a unsigned and b signed.
+#ifdef __AVXVNNI__
+constexpr bool kPlanes = true;
+VT_INLINE VI DotBytes(VI sum, VI a, VI b) { return _mm256_dpbusd_avx_epi32(sum, a, b); }
+#else
+constexpr bool kPlanes = false;
+VT_INLINE VI DotBytes(VI sum, VI, VI) { return sum; }
+#endif
+
 VT_INLINE __m128i Fold(__m256i v, __m128i (*op)(__m128i, __m128i)) {
   return op(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
 }
@@ -81,16 +99,34 @@ VT_INLINE uint32_t MaxMagnitudeBits16(const float* x) {
 }
 // Rounds sixteen values times `inverse` to 16 bits, stored with the middle two of every four swapped; returns their
 // sum.
+VT_INLINE int32_t SumOf(VI a, VI b) {
+  __m128i sum = Fold(Add32(a, b), _mm_add_epi32);
+  sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0x4e));
+  sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0xb1));
+  return _mm_cvtsi128_si32(sum);
+}
 VT_INLINE int32_t Quantize16(const float* x, float inverse, int16_t* out) {
   const VI low = _mm256_cvtps_epi32(Mul(LoadF(x), Splat(inverse)));
   const VI high = _mm256_cvtps_epi32(Mul(LoadF(x + 8), Splat(inverse)));
   const VI order = _mm256_broadcastsi128_si256(_mm_set_epi8(15, 14, 11, 10, 13, 12, 9, 8, 7, 6, 3, 2, 5, 4, 1, 0));
   const VI packed = _mm256_permute4x64_epi64(_mm256_packs_epi32(low, high), 0xd8);
   StoreI(out, _mm256_shuffle_epi8(packed, order));
-  __m128i sum = Fold(Add32(low, high), _mm_add_epi32);
-  sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0x4e));
-  sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0xb1));
-  return _mm_cvtsi128_si32(sum);
+  return SumOf(low, high);
+}
+// The same as two planes of bytes in order, q = 256 * high + low.
+VT_INLINE int32_t QuantizePlanes16(const float* x, float inverse, int8_t* high, int8_t* low) {
+  const VI first = _mm256_cvtps_epi32(Mul(LoadF(x), Splat(inverse)));
+  const VI second = _mm256_cvtps_epi32(Mul(LoadF(x + 8), Splat(inverse)));
+  const auto store = [](VI a, VI b, int8_t* out) __attribute__((always_inline)) {
+    const VI words = _mm256_permute4x64_epi64(_mm256_packs_epi32(a, b), 0xd8);
+    const __m128i bytes = _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out), bytes);
+  };
+  const VI half = SplatI(128);
+  const VI a = ShiftRightSigned(Add32(first, half), 8), b = ShiftRightSigned(Add32(second, half), 8);
+  store(a, b, high);
+  store(_mm256_sub_epi32(first, ShiftLeft(a, 8)), _mm256_sub_epi32(second, ShiftLeft(b, 8)), low);
+  return SumOf(first, second);
 }
 
 }  // namespace

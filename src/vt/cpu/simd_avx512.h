@@ -17,7 +17,7 @@ constexpr int kLanes = 16;
 constexpr int kIntTileRows = 6, kFloatTileRows = 10;
 // Few-row kernels: how many rows they take, and the vectors of columns that they sum at once.
 constexpr int kFewRows = 8;
-constexpr int FewVectors(int rows) { return rows <= 2 ? 4 : rows <= 5 ? 2 : 1; }
+constexpr int FewVectors(int rows) { return rows == 1 ? 4 : rows <= 4 ? 2 : 1; }
 
 VT_INLINE VF Zero() { return _mm512_setzero_ps(); }
 VT_INLINE VF Splat(float v) { return _mm512_set1_ps(v); }
@@ -43,6 +43,15 @@ VT_INLINE VI Or(VI a, VI b) { return _mm512_or_si512(a, b); }
 VT_INLINE VI ShiftRight(VI a, int n) { return _mm512_srlv_epi32(a, SplatI(n)); }
 VT_INLINE VI ShiftLeft(VI a, int n) { return _mm512_sllv_epi32(a, SplatI(n)); }
 VT_INLINE VI ShiftRightSigned(VI a, int n) { return _mm512_srav_epi32(a, SplatI(n)); }
+// Rotation by any count; callers keep only bits that a shift would leave in place as well.
+VT_INLINE VI RotateRight(VI a, int n) { return _mm512_rorv_epi32(a, SplatI(n)); }
+// Byte n of each lane.
+VT_INLINE VI ByteOf(VI a, int n) {
+  const __m128i bytes = _mm_setr_epi32(0, 4, 8, 12);
+  const __m128i index =
+      _mm_add_epi32(_mm_or_si128(bytes, _mm_set1_epi32(static_cast<int>(0x80808000u))), _mm_set1_epi32(n));
+  return _mm512_shuffle_epi8(a, _mm512_broadcast_i32x4(index));
+}
 // The upper bytes of 16-bit lanes.
 VT_INLINE VI UpperBytes(VI a) { return _mm512_srli_epi16(a, 8); }
 VT_INLINE VI Add32(VI a, VI b) { return _mm512_add_epi32(a, b); }
@@ -67,6 +76,15 @@ VT_INLINE VI Dot(VI sum, VI a, VI b) {
 #endif
 }
 
+// Kernels for few rows multiply bytes: sum + the four products of each lane, a unsigned and b signed.
+#ifdef __AVX512VNNI__
+constexpr bool kPlanes = true;
+VT_INLINE VI DotBytes(VI sum, VI a, VI b) { return _mm512_dpbusd_epi32(sum, a, b); }
+#else
+constexpr bool kPlanes = false;
+VT_INLINE VI DotBytes(VI sum, VI, VI) { return sum; }
+#endif
+
 // Sixteen values: rounded to integers, and the largest bits of a magnitude.
 VT_INLINE VI RoundToInt(VF v) { return _mm512_cvtps_epi32(v); }
 VT_INLINE uint32_t MaxMagnitudeBits16(const float* x) {
@@ -79,6 +97,14 @@ VT_INLINE int32_t Quantize16(const float* x, float inverse, int16_t* out) {
   const __m256i order = _mm256_broadcastsi128_si256(_mm_set_epi8(15, 14, 11, 10, 13, 12, 9, 8, 7, 6, 3, 2, 5, 4, 1, 0));
   const __m256i swapped = _mm256_shuffle_epi8(_mm512_cvtepi32_epi16(q), order);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), swapped);
+  return _mm512_reduce_add_epi32(q);
+}
+// The same as two planes of bytes in order, q = 256 * high + low.
+VT_INLINE int32_t QuantizePlanes16(const float* x, float inverse, int8_t* high, int8_t* low) {
+  const VI q = RoundToInt(Mul(LoadF(x), Splat(inverse)));
+  const VI upper = ShiftRightSigned(Add32(q, SplatI(128)), 8);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(high), _mm512_cvtepi32_epi8(upper));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(low), _mm512_cvtepi32_epi8(q));
   return _mm512_reduce_add_epi32(q);
 }
 

@@ -11,6 +11,11 @@
 #include "base/log.h"
 
 namespace vllm {
+namespace {
+
+constexpr std::chrono::milliseconds kInputPoll(10);  // between looks at the inputs while a step runs
+
+}  // namespace
 
 EngineCore::EngineCore(Options options, ModelRunner* runner, OutputSink sink)
     : options_(std::move(options)),
@@ -217,6 +222,13 @@ void EngineCore::FinishOldestStep() {
   {
     base::TraceScope scope(options_.trace, "wait");
     scope.Arg("step", static_cast<int64_t>(flight.step.step));
+    // A step may take seconds: clients that leave meanwhile give their blocks back at once. What the step still writes
+    // into them comes before anything that a later step computes.
+    while (flight.output.wait_for(kInputPoll) != std::future_status::ready) {
+      if (TakeInputs(false)) continue;
+      flights_.push_front(std::move(flight));  // the core stops: Loop waits for it
+      return;
+    }
     output = flight.output.get();
   }
   // Aborts that came while the step ran take effect before its outputs do.

@@ -277,6 +277,29 @@ TEST(EngineCore, AbortWhileAStepRunsDropsThatStepsOutput) {
   EXPECT_TRUE(engine.collector.tokens(1).empty());
 }
 
+TEST(EngineCore, AnAbortGivesItsBlocksBackWhileTheStepStillRuns) {
+  Engine engine;
+  engine.runner.Close(true);
+  EngineCore& core = engine.Start();
+  ASSERT_TRUE(core.Add(MakeRequest(1, Prompt(200), 10)).ok());
+  const auto eventually = [&](auto holds) {
+    for (int i = 0; i < 6000 && !holds(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return holds();
+  };
+  ASSERT_TRUE(eventually([&] { return engine.runner.in_flight() == 2; }));
+  core.Abort(1);
+  EXPECT_TRUE(eventually([&] {
+    const EngineStats stats = core.stats();
+    return stats.num_running == 0 && stats.kv_blocks_used == 0;
+  }));
+  EXPECT_EQ(engine.runner.in_flight(), 2);  // and nobody has let them go
+  ASSERT_TRUE(core.Add(MakeRequest(2, Prompt(30, 500), 4)).ok());
+  engine.runner.Close(false);
+  ASSERT_TRUE(engine.collector.WaitForEnd(2));
+  EXPECT_EQ(engine.collector.tokens(2).size(), 4u);
+  EXPECT_TRUE(engine.collector.tokens(1).empty());
+}
+
 TEST(EngineCore, AnErrorOfOneSequenceHarmsNobody) {
   Engine engine;
   engine.runner.model.error = [](RequestId id, int64_t position) -> std::optional<base::Error> {

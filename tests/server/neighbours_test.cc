@@ -155,11 +155,13 @@ TEST_P(SameStep, IdenticalPromptsShareTheBlocksThatTheStepIsFilling) {
   const std::string request = Request(Prompt(40, 3), R"("n":2,"temperature":1,"top_k":1)");
   const std::string one_token = Request(Prompt(40, 5), R"("n":2,"temperature":1,"top_k":1,"max_tokens":1)");
   ASSERT_EQ(warm->Post("/v1/completions", one_token).status, 200);
+  ASSERT_TRUE(warm->BecomesIdle());  // the counters are those of the last step
   EXPECT_EQ(warm->engine().stats().steps, 1u);
   EXPECT_EQ(warm->engine().stats().prefix_cache_hits, 32u);
   EXPECT_EQ(warm->engine().stats().prefix_cache_queries, 80u);
 
   const JsonAnswer alone = cold->Post("/v1/completions", request), shared = warm->Post("/v1/completions", request);
+  ASSERT_TRUE(warm->BecomesIdle());
   EXPECT_EQ(warm->engine().stats().prefix_cache_hits, 64u);
   EXPECT_EQ(cold->engine().stats().prefix_cache_hits, 0u);
   for (const int choice : {0, 1}) EXPECT_EQ(Said(shared, choice), Said(alone, 0)) << choice;
@@ -172,6 +174,7 @@ TEST_P(SameStep, IdenticalPromptsOfOneRequestAgree) {
   const JsonAnswer three =
       warm->Post("/v1/completions", Request("[" + prompt + "," + prompt + "," + prompt + "]", R"("temperature":0)"));
   for (const int choice : {0, 1, 2}) EXPECT_EQ(Said(three, choice), alone) << choice;
+  ASSERT_TRUE(warm->BecomesIdle());
   EXPECT_EQ(warm->engine().stats().prefix_cache_hits, 2 * 32u);
 }
 

@@ -154,6 +154,32 @@ TEST_P(TinyModelsOverHttp, MatchFromThePrefixCache) {
                 kTolerance);
 }
 
+TEST_P(TinyModelsOverHttp, MatchWhenChoicesShareBlocksThatTheirStepFills) {
+  TestServer server(Config());
+  const JsonAnswer answer = server.Post("/v1/completions", Json{{"prompt", Head(40)},
+                                                                {"n", 3},
+                                                                {"max_tokens", 8},
+                                                                {"temperature", 1},
+                                                                {"top_k", 1},
+                                                                {"ignore_eos", true},
+                                                                {"logprobs", 1},
+                                                                {"return_token_ids", true}}
+                                                               .dump());
+  ASSERT_EQ(answer.status, 200) << answer.json->dump();
+  ASSERT_TRUE(server.BecomesIdle());  // the counters are those of the last step
+  EXPECT_GT(server.engine().stats().prefix_cache_hits, 0u);
+  EXPECT_LE(server.engine().stats().steps, 9u) << "all three ran in the same steps";
+  const Json& choices = (*answer)["choices"];
+  const int32_t first = choices[0]["token_ids"][0].get<int32_t>();
+  EXPECT_NEAR(choices[0]["logprobs"]["token_logprobs"][0].get<double>(), Golden(39, first), kTolerance);
+  for (const int i : {1, 2}) {
+    EXPECT_EQ(choices[i]["token_ids"], choices[0]["token_ids"]);
+    for (size_t t = 0; t < 8; ++t)
+      EXPECT_NEAR(choices[i]["logprobs"]["token_logprobs"][t].get<double>(),
+                  choices[0]["logprobs"]["token_logprobs"][t].get<double>(), kTolerance);
+  }
+}
+
 std::vector<Case> Cases() {
   std::vector<Case> cases;
   for (const std::string& model : testing::TinyModels())

@@ -159,6 +159,10 @@ struct Panel {
   unsigned char* codes;
   float *d, *m;
 };
+// The weights of the next panel, which tiles fetch into L2 line by line while they compute.
+struct Ahead {
+  Bytes at, end;
+};
 
 template <class F>
 void ExpandPanel(const LinearPart& part, int64_t vector, int64_t begin, int64_t end, const Panel& panel) {
@@ -191,7 +195,7 @@ void ExpandPanel(const LinearPart& part, int64_t vector, int64_t begin, int64_t 
 
 template <class F, int kRows>
 VT_INLINE void IntTile(const LinearPart& part, int64_t row, int64_t vector, int64_t begin, int64_t end,
-                       const Panel& panel) {
+                       const Panel& panel, Ahead& ahead) {
   constexpr int kParts = 32 / F::kGroup, kSteps = F::kGroup / 4;
   const vt::QuantizedRows& x = part.quantized;
   VF sum[kRows][kPair];
@@ -207,6 +211,11 @@ VT_INLINE void IntTile(const LinearPart& part, int64_t row, int64_t vector, int6
   Bytes codes = panel.codes;
   const float *d = panel.d, *m = panel.m;
   for (int64_t i = 0; i < (end - begin) / 32; ++i) {
+    // Four lines for 32 of k: two tiles fetch a panel of 8 bits.
+    if (ahead.at < ahead.end) {
+      Prefetch<4 * 64>(ahead.at);
+      ahead.at += 4 * 64;
+    }
 #pragma GCC unroll 1
     for (int p = 0; p < kParts; ++p) {
       VI acc[kRows][kPair];
@@ -251,11 +260,12 @@ VT_INLINE void IntTile(const LinearPart& part, int64_t row, int64_t vector, int6
 }
 
 template <class F, int kRows>
-void IntTiles(const LinearPart& part, int64_t row, int64_t vector, int64_t begin, int64_t end, const Panel& panel) {
-  for (; row + kRows <= part.rows; row += kRows) IntTile<F, kRows>(part, row, vector, begin, end, panel);
+void IntTiles(const LinearPart& part, int64_t row, int64_t vector, int64_t begin, int64_t end, const Panel& panel,
+              Ahead& ahead) {
+  for (; row + kRows <= part.rows; row += kRows) IntTile<F, kRows>(part, row, vector, begin, end, panel, ahead);
   if constexpr (kRows > 1) {
     constexpr int kFewer = kRows > 4 ? 4 : kRows > 2 ? 2 : 1;
-    if (row < part.rows) IntTiles<F, kFewer>(part, row, vector, begin, end, panel);
+    if (row < part.rows) IntTiles<F, kFewer>(part, row, vector, begin, end, panel, ahead);
   }
 }
 
@@ -266,10 +276,12 @@ void Gemm(const LinearPart& part) {
   float* const d = reinterpret_cast<float*>(part.panel + chunk * 2 * kPair * kLanes);
   const Panel panel = {part.panel, d, d + chunk / F::kGroup * kPair * kLanes};
   for (int64_t vector = 0; vector < Vectors(part); vector += kPair) {
+    const Bytes next = ColumnAt(part, vector + kPair).head;
+    Ahead ahead = {next, next + kPair * part.group_bytes / kHalves};
     for (int64_t begin = 0; begin < part.k; begin += kChunk) {
       const int64_t end = begin + kChunk < part.k ? begin + kChunk : part.k;
       ExpandPanel<F>(part, vector, begin, end, panel);
-      IntTiles<F, kIntTileRows>(part, 0, vector, begin, end, panel);
+      IntTiles<F, kIntTileRows>(part, 0, vector, begin, end, panel, ahead);
     }
   }
 }

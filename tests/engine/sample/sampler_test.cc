@@ -134,7 +134,8 @@ TEST(SamplerTest, ReportsLogprobsInAllFourModes) {
 }
 
 TEST(SamplerTest, HashesNoiseAsVllm) {
-  for (const Json& c : ReadGolden()["noise"]) {
+  const Json golden = ReadGolden();
+  for (const Json& c : golden["noise"]) {
     const NoiseKey key = {static_cast<uint64_t>(c["seed"].get<int64_t>()), c["position"].get<int64_t>()};
     EXPECT_EQ(NoiseBits(key, c["token"].get<uint32_t>()), c["bits"].get<uint32_t>());
   }

@@ -11,7 +11,8 @@ using tokenizer::PreSplits;
 
 std::vector<std::string> Cut(const std::string& pre, const std::string& text) {
   std::vector<tokenizer::PreTokenizer> list;
-  for (const std::string& pattern : tokenizer::SplitsOf(pre).patterns) {
+  const tokenizer::PreSplits splits = tokenizer::SplitsOf(pre);
+  for (const std::string& pattern : splits.patterns) {
     list.emplace_back(tokenizer::PatternSplit{tokenizer::Regex::FromOniguruma(pattern)});
   }
   const tokenizer::Pieces pieces = tokenizer::PreTokenize(list, text, true);

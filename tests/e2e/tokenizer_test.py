@@ -68,9 +68,12 @@ def test_gemma3_ids_equal_the_reference(gemma):
     check(gemma, golden("gemma3"))
 
 
-def test_long_inputs_equal_the_reference_on_a_small_stack(vllm, model, gemma):
+def test_long_inputs_of_smollm2_equal_the_reference_on_a_small_stack(vllm, model):
     with Server(vllm, model, prefix=SMALL_STACK) as server:
         check_long(server, golden("smollm2"))
+
+
+def test_long_inputs_of_gemma3_equal_the_reference_on_a_small_stack(gemma):
     check_long(gemma, golden("gemma3"))
 
 

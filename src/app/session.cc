@@ -60,6 +60,18 @@ void Merge(RequestOutput& output, Answer* answer) {
     if (news.index == 0) MergeChoice(*answer, std::move(news));
 }
 
+// A line every two seconds while weights are packed: small models are there before the first.
+LlmEngine::Progress LoadProgress() {
+  using Clock = std::chrono::steady_clock;
+  return [last = Clock::now()](double fraction) mutable {
+    if (fraction < 1 && Clock::now() - last >= std::chrono::seconds(2)) {
+      last = Clock::now();
+      base::LogInfo("loading weights: ", static_cast<int>(fraction * 100), " %");
+    }
+    return true;
+  };
+}
+
 }  // namespace
 
 void SetUpLog(const CommandLine& line) {
@@ -85,7 +97,7 @@ std::unique_ptr<LlmEngine> OpenEngine(const CommandLine& line, OptionDefaults de
                 ": no model given; name a GGUF file, a model folder or a cached hub name "
                 "(./dev serve fetches SmolLM2-135M-Instruct and serves it)");
   }
-  return LlmEngine::Load(EngineConfigFromOptions(options));
+  return LlmEngine::Load(EngineConfigFromOptions(options), LoadProgress());
 }
 
 std::string StartupSummary(const LlmEngine& engine, std::string_view url) {

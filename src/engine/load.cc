@@ -67,6 +67,8 @@ EngineInfo DescribeEngine(const EngineConfig& config, const Resources& r, const 
 
 std::unique_ptr<LlmEngine> LlmEngine::Load(const EngineConfig& config, const Progress& progress) {
   const auto start = std::chrono::steady_clock::now();
+  if (config.block_size <= 0 || config.block_size % 16 != 0)
+    throw std::invalid_argument("Block size must be a multiple of 16");
   const LogprobsMode logprobs_mode = ParseLogprobsMode(config.logprobs_mode);
   auto resources = std::make_shared<Resources>();
   Resources& r = *resources;
@@ -83,8 +85,6 @@ std::unique_ptr<LlmEngine> LlmEngine::Load(const EngineConfig& config, const Pro
 
   r.model->LoadWeights(*r.platform, progress);
   const vt::DType kv_dtype = config.numerics == vt::Numerics::kExact ? vt::DType::kF32 : vt::DType::kBF16;
-  if (config.block_size <= 0 || config.block_size % 16 != 0)
-    throw std::invalid_argument("Block size must be a multiple of 16");
   const std::vector<LayerKvCache> layers = KvCacheSpecsOf(r.model->spec(), config.block_size, kv_dtype);
   const KvMemoryPlan kv = PlanKvMemory(config, layers, context, scheduler.max_num_batched_tokens,
                                        r.model->weights().source_bytes(), base::ReadMemoryInfo());

@@ -165,25 +165,25 @@ def peak_bytes(pid):
 
 
 MANY_NAMES = b"{" + b",".join(b'"%d":0' % i for i in range(65_000))
-HEAVY = {
-    "numbers": b"[" + b"0," * 2_000_000 + b"0]",
-    "lists": b"[" + b"[]," * 600_000 + b"0]",
-    "texts": b'["' + b'","' * 600_000 + b'"]',
-    "objects": b"[" + b'{"a":0},' * 200_000 + b"0]",
-    "names in names": (MANY_NAMES + b',"z":') * 7 + MANY_NAMES + b"}" * 8,
-    "too many names": (MANY_NAMES + b',"z":') * 40,
-    "too many numbers": b"[" + b"0," * 10_000_000 + b"0]",
-    "too many texts": b'["' + b'","' * 5_000_000 + b'"]',
-    "nested lists": b"[" * 5_000_000 + b"]" * 5_000_000,
-    "nested objects": b'{"a":' * 5_000_000,
-    "one text": b'"' + b"a" * 30_000_000 + b'"',
+HEAVY = {  # made when needed
+    "numbers": lambda: b"[" + b"0," * 2_000_000 + b"0]",
+    "lists": lambda: b"[" + b"[]," * 600_000 + b"0]",
+    "texts": lambda: b'["' + b'","' * 600_000 + b'"]',
+    "objects": lambda: b"[" + b'{"a":0},' * 200_000 + b"0]",
+    "names in names": lambda: (MANY_NAMES + b',"z":') * 7 + MANY_NAMES + b"}" * 8,
+    "too many names": lambda: (MANY_NAMES + b',"z":') * 40,
+    "too many numbers": lambda: b"[" + b"0," * 10_000_000 + b"0]",
+    "too many texts": lambda: b'["' + b'","' * 5_000_000 + b'"]',
+    "nested lists": lambda: b"[" * 5_000_000 + b"]" * 5_000_000,
+    "nested objects": lambda: b'{"a":' * 5_000_000,
+    "one text": lambda: b'"' + b"a" * 30_000_000 + b'"',
 }
 
 
 @pytest.mark.parametrize("kind", HEAVY)
 def test_a_hostile_body_takes_no_more_than_four_times_its_size(vllm, tmp_path, kind):
     with Server(vllm, script_model(tmp_path / "m", ["a"]), "--served-model-name", "m", "--max-model-len", "64") as server:
-        body = b'{"model":"m","messages":[{"role":"user","content":"x"}],"foo":' + HEAVY[kind] + b"}"
+        body = b'{"model":"m","messages":[{"role":"user","content":"x"}],"foo":' + HEAVY[kind]() + b"}"
         assert server.post("/v1/chat/completions", body)[0] in (200, 400)
         assert peak_bytes(server.process.pid) < 4 * len(body) + (100 << 20)
         assert server.get("/health")[0] == 200

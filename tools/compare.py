@@ -1,95 +1,200 @@
 #!/usr/bin/env python3
-"""Measures this program against llama.cpp on the same machine, interleaved (./dev compare --llama BIN [MODEL...]).
+"""Measures this program against its peers on the same machine, interleaved. Usage: ./dev compare [flags] [MODEL...]
 
-Per model and round: decode of one sequence, prefill of 512 tokens, and (ours only) the time of a cold process to its first token
-with its peak memory. Only the ratios of one run mean anything. BIN is the folder with llama-bench."""
+Each round runs every piece of work on each side right after the other, in an order that alternates. Printed are medians with their
+ranges and the median ratio of the paired runs (above 1: ours is better). Only the ratios of one run mean anything.
+MODEL is a title, a file name or a path; none: the two real models, SmolLM2-768 and the random Llama of the 1B shape, which are made
+in .cache/models when they are absent (that needs the environment of ./dev golden)."""
 import argparse
 import json
 import os
 import pathlib
-import statistics
-import subprocess
 import sys
-import tempfile
-import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-PROMPT = "The quick brown fox jumps over the lazy dog and runs into the dark forest"
+import compare_models
+import compare_report
+import peers
+import peers_install
+from compare_report import ANONYMOUS, READ, START, TOTAL, Results
+from peers import Work
+from peers_install import CACHE, ROOT, Failure, call, say
 
-
-def ours_latency(args, model, input_len, output_len):
-    """Best seconds of a batch of one."""
-    with tempfile.NamedTemporaryFile(suffix=".json") as out:
-        subprocess.run([args.vllm, "bench", "latency", model, "--input-len", str(input_len), "--output-len", str(output_len),
-                        "--batch-size", "1", "--num-iters", "3", "--num-iters-warmup", "1", "--max-model-len", "1024",
-                        "--threads", str(args.threads), "--numerics", args.numerics, "--output-json", out.name],
-                       check=True, stdout=subprocess.DEVNULL)
-        return min(json.load(open(out.name, encoding="utf-8"))["latencies"])
-
-
-def ours(args, model):
-    first, many = ours_latency(args, model, 16, 1), ours_latency(args, model, 16, 65)
-    return {"decode": 64 / (many - first), "prefill 512": 512 / ours_latency(args, model, 512, 1)}
+WORK = [Work("prompt", 128), Work("prompt", 512), Work("prompt", 4096), Work("decode", 128), Work("decode", 4096),
+        *(Work("decode", 128, batch) for batch in (4, 16, 32))]
+QUICK = [Work("prompt", 512), Work("decode", 128)]
+PEERS = ["llama.cpp", "vllm", "openvino"]
+FORCED = {"": "native", "amx": "native", "avx512": "avx512", "avxvnni": "avxvnni", "avx2": "avx2"}  # VT_CPU_ISA → build of the peer
 
 
-def theirs(args, model):
-    """Best of flash attention on and off, as llama-bench reports them."""
-    out = subprocess.run([str(args.llama / "llama-bench"), "-m", model, "-t", str(args.threads), "-p", "512", "-n", "64", "-ub",
-                          "512", "-fa", "0,1", "-r", "3", "-o", "json"], check=True, capture_output=True, text=True).stdout
-    rows = json.loads(out)
-    best = lambda key: max(r["avg_ts"] for r in rows if (r["n_prompt"] > 0) == (key == "prefill 512"))  # noqa: E731
-    return {"decode": best("decode"), "prefill 512": best("prefill 512")}
-
-
-def anonymous_kb(pid):
-    try:
-        with open(f"/proc/{pid}/status", encoding="ascii") as status:
-            return sum(int(line.split()[1]) for line in status if line.startswith(("RssAnon", "RssShmem")))
-    except (FileNotFoundError, ProcessLookupError):
-        return 0
-
-
-def cold(args, model):
-    """Seconds from exec to the first token, and the peak of RssAnon + RssShmem in MB."""
-    begin = time.monotonic()
-    process = subprocess.Popen([args.vllm, "complete", model, PROMPT, "-n", "1", "--temp", "0", "--threads", str(args.threads)],
-                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    peak = 0
-    while process.poll() is None:
-        peak = max(peak, anonymous_kb(process.pid))
-        time.sleep(0.002)
-    if process.returncode:
-        sys.exit(f"compare: vllm complete {model} ended with {process.returncode}")
-    return time.monotonic() - begin, peak / 1024
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--llama", type=pathlib.Path, default=os.environ.get("LLAMA_BIN"), help="folder with llama-bench")
-    parser.add_argument("--vllm", default=str(ROOT / "build/release/vllm"))
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--numerics", default="default")
-    parser.add_argument("models", nargs="*", help="GGUF files; default: those of VLLM_TEST_MODELS")
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, prog="./dev compare")
+    parser.add_argument("--peers", default="llama.cpp", help=f"comma-separated, of {', '.join(PEERS)} (default: llama.cpp)")
+    parser.add_argument("--quick", action="store_true", help="only a prompt of 512, decode at 128, start and memory, of models that are there")
+    parser.add_argument("--rounds", type=int, default=5, help="paired runs of each piece of work (default: 5)")
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/benchmarks.md")
+    parser.add_argument("--peer-isa", choices=[*peers_install.LLAMA_ISA], help="build of llama.cpp (default: as VT_CPU_ISA, else native)")
+    parser.add_argument("--llama", type=pathlib.Path, help="bin folder of an existing llama.cpp instead of the pinned build")
+    parser.add_argument("--vllm-python", type=pathlib.Path, help="interpreter with vLLM for CPU instead of the pinned environment")
+    parser.add_argument("--openvino-python", type=pathlib.Path, help="interpreter with OpenVINO GenAI instead of the pinned environment")
+    parser.add_argument("--models", type=pathlib.Path, action="append", default=[], help="folder in which to look for models; repeatable")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="of each side (default: all usable cores)")
+    parser.add_argument("--numerics", choices=["exact", "default", "invariant"], default="default", help="of this program")
+    parser.add_argument("--vllm", type=pathlib.Path, default=ROOT / "build/release/vllm", help="this program")
+    parser.add_argument("--read-loop", type=pathlib.Path, default=ROOT / "build/bench/bench/read_loop", help="bench/read_loop.cc, built")
+    parser.add_argument("model", nargs="*")
     args = parser.parse_args()
-    models = args.models or sorted(str(p) for p in pathlib.Path(os.environ.get("VLLM_TEST_MODELS", "")).glob("*.gguf"))
-    if args.llama is None or not (args.llama / "llama-bench").exists():
-        sys.exit("compare: --llama BIN: no llama-bench there; build llama.cpp at full speed and give its bin folder")
-    print("| model | what | ours | llama.cpp | ratio (median of rounds) |\n|---|---|---|---|---|")
-    for model in models:
-        name, rounds = pathlib.Path(model).name, []
-        for number in range(args.rounds):  # the order alternates, so that a drift of the machine hits both
-            pair = [(ours, args, model), (theirs, args, model)]
-            results = {call.__name__: call(*rest) for call, *rest in (pair if number % 2 == 0 else pair[::-1])}
-            rounds.append((results["ours"], results["theirs"]))
-        for what in ("decode", "prefill 512"):
-            mine, peer = (statistics.median(r[i][what] for r in rounds) for i in (0, 1))
-            ratio = statistics.median(r[0][what] / r[1][what] for r in rounds)
-            print(f"| {name} | {what}, t/s | {mine:.1f} | {peer:.1f} | {ratio:.2f} |", flush=True)
-        starts = [cold(args, model) for _ in range(max(args.rounds, 3))]
-        print(f"| {name} | cold process to first token, s | {min(s[0] for s in starts):.2f} | | |")
-        print(f"| {name} | peak RssAnon + RssShmem, MB | {max(s[1] for s in starts):.0f} | | |", flush=True)
+    args.peers = args.peers.split(",")
+    for name in args.peers:
+        if name not in PEERS:
+            raise Failure(f"--peers: '{name}' is not one of {', '.join(PEERS)}")
+    if args.rounds < 1 or args.threads < 1:
+        raise Failure("--rounds and --threads: at least 1")
+    for program, flag in ((args.vllm, "--vllm"), (args.read_loop, "--read-loop")):
+        if not program.exists():
+            raise Failure(f"{flag} {program}: no such program; run it by ./dev compare, which builds it")
+    return args
+
+
+def forced_isa(args):
+    """The instruction set that VT_CPU_ISA forces on ours, and the build of the peer that is fair for it."""
+    forced = os.environ.get("VT_CPU_ISA", "")
+    if forced not in FORCED:
+        raise Failure(f"VT_CPU_ISA={forced}: not one of {', '.join(filter(None, FORCED))}")
+    args.peer_isa = args.peer_isa or FORCED[forced]
+    if args.peer_isa != FORCED[forced]:
+        raise Failure(f"--peer-isa {args.peer_isa}: ours runs {f'with VT_CPU_ISA={forced}' if forced else 'unforced'}; "
+                      f"{'unset VT_CPU_ISA' if args.peer_isa == 'native' else f'set VT_CPU_ISA={args.peer_isa}'}, so that both are held alike")
+    if args.peer_isa != "native" and args.peers != ["llama.cpp"]:
+        raise Failure(f"--peers {','.join(args.peers)}: only llama.cpp can be held to {args.peer_isa}; leave the others out")
+    return forced
+
+
+def make_sides(args):
+    sides = [peers.Ours(args.vllm, args.threads, args.numerics)]
+    for name in args.peers:
+        if name == "llama.cpp":
+            folder = args.llama or peers_install.llama_bin(args.peer_isa)
+            source = "" if args.llama else "llama-cpp-python 0.3.36"
+            sides.append(peers.LlamaCpp(folder, args.threads, args.peer_isa, source))
+        elif name == "vllm":
+            sides.append(peers.VllmCpu(args.vllm_python or peers_install.vllm_python(), args.threads))
+        else:
+            sides.append(peers.OpenVino(args.openvino_python or peers_install.environment("peer_openvino"), args.threads))
+    return sides
+
+
+def folders(args):
+    """Where models are looked for."""
+    given = os.environ.get("VLLM_TEST_MODELS")
+    return [*args.models, *([pathlib.Path(given)] if given else []), compare_models.MODELS]
+
+
+def quantizer_folder(sides):
+    """Folder with llama-quantize: of the peer that is measured, if it has one."""
+    for side in sides:
+        if isinstance(side, peers.LlamaCpp) and (side.folder / "llama-quantize").exists():
+            return side.folder
+    return peers_install.llama_bin("native")
+
+
+def read_rate(args, size):
+    """GB/s of a loop that only reads as many bytes as a step of decoding, best pass of a second."""
+    out = call([args.read_loop, size, args.threads], "the read loop", "to see why run", timeout=600)
+    return float(out.split()[1])
+
+
+class Run:
+    """One model on all sides that can run it."""
+
+    def __init__(self, args, model, sides, record):
+        self.args, self.model, self.record = args, model, record
+        self.results = Results(model, [side.name for side in sides])
+        self.sides = []
+        for side in sides:
+            reason = side.fits(model)
+            if reason:
+                self.results.drop(side.name, f"it {reason} of this model")
+            else:
+                self.sides.append(side)
+
+    def add(self, row, side, figure):
+        self.results.add(row, side, figure)
+        self.record.write(json.dumps([self.model.title, row, side, figure]) + "\n")
+        self.record.flush()
+
+    def prepare(self):
+        for side in list(self.sides):
+            try:
+                side.prepare(self.model)
+            except peers.Unfit as error:
+                self.leave_out(side, error)
+
+    def leave_out(self, side, error):
+        if isinstance(side, peers.Ours):
+            raise Failure(f"{self.model.title}: {error}")
+        say(f"{self.model.title}: {side.name} is left out: {error}")
+        self.results.drop(side.name, str(error))
+        self.sides.remove(side)
+
+    def ordered(self, turn):
+        return list(self.sides) if turn % 2 == 0 else self.sides[::-1]
+
+    def round(self, number, works):
+        try:
+            for side in self.ordered(number):
+                try:
+                    start = side.start(self.model)
+                except peers.Unfit as error:
+                    if number:
+                        raise Failure(f"{self.model.title}: {side.name} started before, now not: {error}") from None
+                    self.leave_out(side, error)
+                    continue
+                for row, figure in ((START, start.seconds), (TOTAL, start.total_mb), (ANONYMOUS, start.anonymous_mb)):
+                    self.add(row, side.name, figure)
+            for turn, work in enumerate(works, number):
+                if work == Work("decode", 128):
+                    self.add(f"{READ} {work.title}", READ, read_rate(self.args, self.model.step_bytes))
+                for side in self.ordered(turn):
+                    self.add(work.title, side.name, side.measure(self.model, work))
+        finally:
+            for side in self.sides:
+                side.close()
+
+
+def run():
+    args = arguments()
+    forced = forced_isa(args)
+    sides = make_sides(args)
+    models = compare_models.choose(args.model, folders(args), lambda: quantizer_folder(sides), "vllm" in args.peers,
+                                   args.quick)
+    works = QUICK if args.quick else WORK
+    load = os.getloadavg()[0]
+    if load > 1:
+        say(f"the load of this machine is {load:.1f}: figures of a busy machine mean little, also as ratios")
+    quiet, done, title = compare_report.Quiet(), [], compare_report.heading(forced)
+    record = CACHE / "compare" / "figures.jsonl"
+    record.parent.mkdir(parents=True, exist_ok=True)
+    with open(record, "w", encoding="utf-8") as log:  # each figure at once, so that an ended run has not lost its hours
+        for model in models:
+            one = Run(args, model, sides, log)
+            one.prepare()
+            for number in range(args.rounds):
+                say(f"{model.title}: round {number + 1} of {args.rounds}")
+                one.round(number, works)
+            done += compare_report.table(one.results)
+            print("\n".join(compare_report.table(one.results)), flush=True)
+            page = compare_report.facts(args, {side.name: side.version() for side in sides}, forced, quiet) + done
+            if args.write:
+                compare_report.write(title, page)
+    print("\n".join(compare_report.facts(args, {side.name: side.version() for side in sides}, forced, quiet)))
+    if args.write:
+        say(f"written to {compare_report.PAGE.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        run()
+    except Failure as failure:
+        sys.exit(f"compare: {failure}")
+    except KeyboardInterrupt:
+        sys.exit("compare: interrupted; the figures so far are in .cache/compare/figures.jsonl")

@@ -121,10 +121,11 @@ std::string Assemble(Budget& budget, const Spec& spec, bool negative, const std:
 }
 
 std::string InBase(Int value, unsigned base, bool upper) {
+  const std::string_view digits = upper ? "0123456789ABCDEF" : "0123456789abcdef";
   auto rest = value < 0 ? -static_cast<unsigned __int128>(value) : static_cast<unsigned __int128>(value);
   std::string out;
   do {
-    out.insert(out.begin(), (upper ? "0123456789ABCDEF" : "0123456789abcdef")[static_cast<size_t>(rest % base)]);
+    out.insert(out.begin(), digits[static_cast<size_t>(rest % base)]);
     rest /= base;
   } while (rest != 0);
   return out;

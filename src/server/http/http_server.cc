@@ -53,6 +53,8 @@ struct Shared {
   std::mutex mutex;
   std::condition_variable idle;
   std::set<Session*> sessions;  // guarded
+  std::mutex post_mutex;
+  bool over = false;  // guarded by post_mutex; the loops run out of work and end
 
   explicit Shared(int worker_threads) : workers(worker_threads) {}
 };
@@ -86,14 +88,14 @@ class Session : public Responder, public std::enable_shared_from_this<Session> {
   }
   // Ends the connection now; with `only_idle`, only if no request is in progress.
   void Close(bool only_idle) {
-    asio::post(socket_.get_executor(), [self = shared_from_this(), only_idle] {
+    Post([self = shared_from_this(), only_idle] {
       if (!only_idle || !self->answering_) self->Disconnect();
     });
   }
 
   void Send(HttpResponse response) override {
     if (gone_.load(std::memory_order_acquire)) return;
-    asio::post(socket_.get_executor(), [self = shared_from_this(), response = std::move(response)]() mutable {
+    Post([self = shared_from_this(), response = std::move(response)]() mutable {
       if (!self->answering_ || self->head_sent_) return;
       const std::string body = std::move(response.body);
       std::string text = self->Head(response);
@@ -106,7 +108,7 @@ class Session : public Responder, public std::enable_shared_from_this<Session> {
   }
   void StartStream(HttpResponse head) override {
     if (gone_.load(std::memory_order_acquire)) return;
-    asio::post(socket_.get_executor(), [self = shared_from_this(), head = std::move(head)] {
+    Post([self = shared_from_this(), head = std::move(head)] {
       if (!self->answering_ || self->head_sent_) return;
       if (!self->chunked_) self->keep_alive_ = false;  // the end of the connection is the end of the body
       std::string text = self->Head(head);
@@ -122,7 +124,7 @@ class Session : public Responder, public std::enable_shared_from_this<Session> {
     if (bytes.empty()) return true;
     const size_t backlog = backlog_bytes_.fetch_add(bytes.size()) + bytes.size();
     const bool too_slow = backlog > base::kMaxStreamBacklogBytes;
-    asio::post(socket_.get_executor(), [self = shared_from_this(), bytes = std::move(bytes), too_slow]() mutable {
+    Post([self = shared_from_this(), bytes = std::move(bytes), too_slow]() mutable {
       if (!self->answering_ || !self->head_sent_ || self->ended_) return;
       if (too_slow) return self->Disconnect();
       self->EnqueueChunk(std::move(bytes));
@@ -131,7 +133,7 @@ class Session : public Responder, public std::enable_shared_from_this<Session> {
   }
   void End() override {
     if (gone_.load(std::memory_order_acquire)) return;
-    asio::post(socket_.get_executor(), [self = shared_from_this()] {
+    Post([self = shared_from_this()] {
       if (!self->answering_ || !self->head_sent_ || self->ended_) return;
       self->ended_ = true;
       if (self->chunked_ && !self->head_request_) {
@@ -145,19 +147,30 @@ class Session : public Responder, public std::enable_shared_from_this<Session> {
     if (gone_.load(std::memory_order_acquire)) return gone();
     // The pool of workers must not end before it has had the chance to call `gone`.
     auto work = asio::make_work_guard(shared_->workers);
-    asio::post(socket_.get_executor(), [self = shared_from_this(), gone = std::move(gone), work]() mutable {
+    const bool posted = Post([self = shared_from_this(), gone, work]() mutable {
       if (self->gone_) {
         asio::post(self->shared_->workers, std::move(gone));
       } else if (self->answering_ && !self->ended_) {
         self->on_gone_ = std::move(gone);
       }
     });
+    if (!posted) gone();
   }
 
  private:
   // The answer of one request. Several may follow on a connection; a Responder call of an earlier one must not reach a
   // later one, so each request's handler holds a Turn instead of the session.
   class Turn;
+
+  // Runs `task` on the session's strand; false, and drops it, once the server is over: a task that no loop runs would
+  // own its session, the session its loop, and the loop the task.
+  template <class Task>
+  bool Post(Task task) {
+    const std::lock_guard lock(shared_->post_mutex);
+    if (shared_->over) return false;
+    asio::post(socket_.get_executor(), std::move(task));
+    return true;
+  }
 
   void Arm(int seconds) {
     deadline_.expires_after(std::chrono::seconds(seconds));
@@ -473,6 +486,10 @@ class Server : public HttpServer {
   }
   ~Server() override {
     Stop(0);
+    {
+      const std::lock_guard lock(shared_->post_mutex);
+      shared_->over = true;
+    }
     shared_->workers.join();
     work_.reset();  // every connection is closed, so the loops come to their ends and release the sessions
     for (std::thread& thread : threads_) thread.join();

@@ -386,6 +386,24 @@ TEST(HttpServer, ItsEndReleasesEveryDescriptor) {
   EXPECT_EQ(count(), before);
 }
 
+TEST(HttpServer, AResponderThatOutlivesItKeepsNothingAlive) {
+  auto token = std::make_shared<int>();
+  const std::weak_ptr<int> handler_alive = token;
+  Held held;
+  auto server = Serve([&held, token](HttpRequest request, std::shared_ptr<Responder> responder) {
+    held.Handler()(std::move(request), std::move(responder));
+  });
+  token.reset();
+  HttpConnection connection(server->port());
+  connection.Send(HttpText("GET", "/"));
+  ASSERT_TRUE(held.WaitBegun(1));
+  held.Last()->StartStream({});
+  server.reset();
+  EXPECT_FALSE(held.Last()->Write("late"));
+  held.Clear();
+  EXPECT_TRUE(handler_alive.expired());
+}
+
 TEST(HttpServer, ServesIPv6) {
   std::unique_ptr<HttpServer> server;
   try {

@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import pathlib
+import signal
 import sys
 
 import compare_models
@@ -191,7 +192,12 @@ def run():
         say(f"written to {compare_report.PAGE.relative_to(ROOT)}")
 
 
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, interrupt)  # so that a peer that runs is ended too
     try:
         run()
     except Failure as failure:

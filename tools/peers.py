@@ -121,7 +121,7 @@ class Process:
             self.peak = tuple(max(pair) for pair in zip(self.peak, sums))
             if last:
                 return
-            self.done.wait(0.005)
+            self.done.wait(0.005 if time.monotonic() - self.begin < 10 else 0.05)  # a peer that takes minutes is not disturbed
 
     def watched(self):
         """Ends the watch: the time since the start, and the peaks."""

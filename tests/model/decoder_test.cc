@@ -18,7 +18,7 @@ constexpr int kBlock = 16, kBlocks = 8;
 // A model with its own cache of kBlocks blocks, in one group, blocks handed out from the end.
 class Harness {
  public:
-  Harness(const std::string& name, vt::DeviceType device, vt::Numerics numerics) : numerics_(numerics) {
+  Harness(const std::string& name, vt::DeviceType device, vt::Numerics numerics) {
     platform_ = vt::MakePlatform(device);
     model_ = LoadedModel::FromModelDir(WriteTinyModel(name));
     model_->LoadWeights(*platform_);
@@ -70,7 +70,6 @@ class Harness {
   }
 
  private:
-  vt::Numerics numerics_;
   std::shared_ptr<vt::Platform> platform_;
   std::unique_ptr<LoadedModel> model_;
   vt::Buffer buffer_;

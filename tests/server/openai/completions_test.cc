@@ -66,7 +66,7 @@ TEST(Completions, AStreamOfCutCharactersHasTheUsageOfTheWholeAnswer) {
 TEST(Completions, ACutCharacterAtTheLimitIsMarkedTheSameInBothModes) {
   const char* body = R"({"prompt":"x","max_tokens":2,"temperature":0})";
   const StreamAnswer stream = Llama().Stream("/v1/completions", body);
-  EXPECT_EQ(stream.Text(), (*Llama().Post("/v1/completions", body))["choices"][0]["text"]);
+  EXPECT_EQ(stream.Text(), (*Llama().Post("/v1/completions", body))["choices"][0]["text"].get<std::string>());
 }
 
 struct StopCase {

@@ -232,7 +232,7 @@ TEST(Completions, AnEchoedStreamSaysWhatTheWholeAnswerSays) {
   const char* body = R"({"prompt":"abc","echo":true,"max_tokens":5,"temperature":0,"logprobs":2})";
   const StreamAnswer stream = Stops().Stream("/v1/completions", body);
   const JsonAnswer whole = Stops().Post("/v1/completions", body);
-  EXPECT_EQ(stream.Text(), (*whole)["choices"][0]["text"]);
+  EXPECT_EQ(stream.Text(), (*whole)["choices"][0]["text"].get<std::string>());
   Json offsets = Json::array(), tokens = Json::array();
   for (const Json& event : *stream.events) {
     for (const Json& offset : event["choices"][0]["logprobs"]["text_offset"]) offsets.push_back(offset);

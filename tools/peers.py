@@ -369,7 +369,11 @@ class Worker:
     def _answer(self, kind):
         line = self.process.popen.stdout.readline()
         if not line:
-            raise kind(f"{self.name} ended: {self.process.last_words()}")
+            try:
+                status = f"ended with {self.process.popen.wait(10)}"  # below zero: by a signal
+            except subprocess.TimeoutExpired:
+                status = "closed its answers"
+            raise kind(f"{self.name} {status}: {self.process.last_words()}; see {self.process.log}")
         answer = json.loads(line)
         if "error" in answer:
             raise kind(f"{self.name}: {answer['error'][:300]}")

@@ -2,10 +2,13 @@
 # No contraction: a multiply and an add that the source keeps apart round twice on every compiler.
 set(vt_avx2 -mavx2 -mfma -mf16c)
 set(vt_avx512 ${vt_avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl)
-set(vt_unit_flags)
+set(vt_unit_flags -O3)
+if(VLLM_SANITIZE)
+  set(vt_unit_flags -O1)  # these units take minutes each to optimize with all that sanitizers put in
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 takes the deliberately undefined operands of its own AVX-512 intrinsics for mistakes (GCC bug 105593).
-  set(vt_unit_flags -Wno-uninitialized)
+  list(APPEND vt_unit_flags -Wno-uninitialized)
 endif()
 if(VLLM_FUZZ)
   # No target of fuzzing reaches the kernels, and clang needs minutes for each unit with all that it would instrument.
@@ -13,7 +16,7 @@ if(VLLM_FUZZ)
 endif()
 function(vt_unit name)
   set_source_files_properties(${CMAKE_SOURCE_DIR}/src/vt/cpu/${name}.cc PROPERTIES COMPILE_OPTIONS
-    "-O3;-ffp-contract=off;${vt_unit_flags};${ARGN}")
+    "${vt_unit_flags};-ffp-contract=off;${ARGN}")
 endfunction()
 vt_unit(linear_avx2 ${vt_avx2})
 vt_unit(linear_avx_vnni ${vt_avx2} -mavxvnni)

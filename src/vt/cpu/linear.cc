@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/strings.h"
+#include "vt/cpu/isa_table.h"
 #include "vt/cpu/linear_kernels.h"
 #include "vt/cpu/packer.h"
 #include "vt/op_checks.h"
@@ -101,9 +102,6 @@ Pieces Split(const PackedWeight& weight, int64_t rows, bool few, int workers) {
 
 int64_t Align64(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-// Elements of x that one worker prepares in about the time of a barrier.
-constexpr int64_t kSerialElements = 1 << 14;
-
 // x as the recipes of an op read it, in memory that all workers share. Laid out first, then filled.
 struct PreparedX {
   bool quantize = false, bf16 = false, pad = false;
@@ -131,7 +129,7 @@ struct PreparedX {
       memory += Align64(rows * padded * 2);
     }
     if (pad) part.x = copy = reinterpret_cast<float*>(memory);
-    auto fill = [&](int64_t begin, int64_t end, int) {
+    const auto fill = [&](int64_t begin, int64_t end) {
       if (quantize)
         (rows <= kernels.few_rows ? kernels.quantize_few : kernels.quantize_gemm)(x, k, begin, end, part.quantized);
       for (int64_t r = begin; r < end; ++r) {
@@ -149,8 +147,7 @@ struct PreparedX {
       std::fill_n(q.min32 + rows * padded / 32, padded / 32, 0.0f);
       std::fill_n(q.min16 + rows * padded / 16, padded / 16, 0.0f);
     }
-    if (rows * k <= kSerialElements || rows == 1) return fill(0, rows, 0);
-    context.ParallelFor(rows, 1 + rows / (4 * context.workers), fill);
+    ForRows(context, rows, k, fill);
   }
 
   QuantizedRows QuantizedAt(std::byte* memory) const {
@@ -278,21 +275,20 @@ void CpuEmbed(const OpArgs& args, KernelContext& context) {
   CheckArgs(op);
   const int64_t tokens = op.out.shape[0], columns = op.out.shape[1];
   const LinearKernels& kernels = KernelsOf(context.isa);
-  context.ParallelFor(tokens, std::max<int64_t>(kSerialElements / std::max<int64_t>(columns, 1), 1),
-                      [&](int64_t begin, int64_t end, int) {
-                        for (int64_t t = begin; t < end; ++t) {
-                          int64_t row = op.ids.as<int32_t>()[t];
-                          float* out = op.out.as<float>() + t * columns;
-                          for (const Segment& segment : op.weight->segments) {
-                            if (row < segment.n) {
-                              LookUp(segment, row, columns, kernels, out);
-                              break;
-                            }
-                            row -= segment.n;
-                          }
-                          for (int64_t c = 0; c < columns; ++c) out[c] *= op.scale;
-                        }
-                      });
+  ForRows(context, tokens, columns, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      int64_t row = op.ids.as<int32_t>()[t];
+      float* out = op.out.as<float>() + t * columns;
+      for (const Segment& segment : op.weight->segments) {
+        if (row < segment.n) {
+          LookUp(segment, row, columns, kernels, out);
+          break;
+        }
+        row -= segment.n;
+      }
+      for (int64_t c = 0; c < columns; ++c) out[c] *= op.scale;
+    }
+  });
 }
 
 }  // namespace vt

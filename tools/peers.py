@@ -201,7 +201,21 @@ def free_port():
 # ------------------------------------------------------------------------------------------------------------------ ours
 
 
-class Ours:
+class Peer:
+    """What is measured: a program that takes any model and keeps nothing running in between, unless it says otherwise."""
+
+    def fits(self, model):
+        """Why the model cannot be measured; None: it can."""
+        return None
+
+    def prepare(self, model):
+        pass
+
+    def close(self):
+        pass
+
+
+class Ours(Peer):
     """This program: `vllm bench latency` for rates, `vllm serve` for the start."""
     name = "vllm.cpp"
 
@@ -210,15 +224,6 @@ class Ours:
 
     def version(self):
         return call([self.program, "--version"], "vllm --version", "./dev build, then run").strip()
-
-    def fits(self, model):
-        return None
-
-    def prepare(self, model):
-        pass
-
-    def close(self):
-        pass
 
     def start(self, model):
         port = free_port()
@@ -249,7 +254,7 @@ class Ours:
 # ------------------------------------------------------------------------------------------------------------- llama.cpp
 
 
-class LlamaCpp:
+class LlamaCpp(Peer):
     """llama-bench and llama-batched-bench, each with the faster of flash attention on and off; llama-server for the start."""
     name = "llama.cpp"
 
@@ -279,15 +284,6 @@ class LlamaCpp:
         found = re.search(r"version: (.*)", done.stderr + done.stdout)
         built = re.search(r"built with (.*) for", done.stderr + done.stdout)
         return ", ".join(filter(None, [found and found[1], self.source, built and built[1], f"{self.isa} build", self.features]))
-
-    def fits(self, model):
-        return None
-
-    def prepare(self, model):
-        pass
-
-    def close(self):
-        pass
 
     def start(self, model):
         port = free_port()
@@ -321,7 +317,7 @@ class LlamaCpp:
 # --------------------------------------------------------------------------------------------- peers that are Python modules
 
 
-class Worker:
+class Worker(Peer):
     """A peer that is a Python module: tools/peers_worker.py holds it for one round. It sleeps while another side is measured."""
 
     def __init__(self, kind, python, threads):
@@ -341,9 +337,6 @@ class Worker:
 
     def path(self, model):
         return model.gguf
-
-    def prepare(self, model):
-        pass
 
     def environment(self):
         return {"OMP_NUM_THREADS": str(self.threads)}

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <vector>
 
 #include "base/check.h"
@@ -31,6 +32,9 @@ const LinearKernels& KernelsOf(Isa isa) {
 
 bool IsFloat(CpuFormat format) { return format <= kCpuBF16; }
 
+// Columns of a part of a few-row kernel: whole steps of it.
+constexpr int64_t kFewGrain = 64;
+
 enum class Recipe { kFew, kGemm, kBf16, kExact };
 
 Recipe RecipeOf(CpuFormat format, int64_t rows, Numerics numerics, Isa isa) {
@@ -41,63 +45,40 @@ Recipe RecipeOf(CpuFormat format, int64_t rows, Numerics numerics, Isa isa) {
   return bf16 ? Recipe::kBf16 : Recipe::kExact;
 }
 
-// Work of one op: pieces of `grain` columns that do not cross segments, times parts of `part_rows` rows.
-struct Pieces {
-  std::span<const Segment> segments;
-  int64_t grain = 0, part_rows = 0, row_parts = 1;
-  int64_t count = 0;
-
-  struct Piece {
-    const Segment* segment;
-    int64_t begin, end;  // columns within the segment
-    int64_t column;      // of `begin` in the output
-    int64_t row_begin, row_end;
-  };
-  Piece At(int64_t index, int64_t rows) const {
-    const int64_t part = index % row_parts;
-    index /= row_parts;
-    int64_t column = 0;
-    for (const Segment& segment : segments) {
-      const int64_t pieces = (segment.n + grain - 1) / grain;
-      if (index < pieces) {
-        const int64_t begin = index * grain;
-        return {&segment,
-                begin,
-                std::min(begin + grain, segment.n),
-                column + begin,
-                part * part_rows,
-                std::min((part + 1) * part_rows, rows)};
-      }
-      index -= pieces;
-      column += segment.n;
-    }
-    return {};  // not reached: index < count
-  }
+// Columns [begin, end) of a segment; in the output they begin at `column`.
+struct Piece {
+  const Segment* segment;
+  int64_t begin, end, column;
 };
 
-Pieces Split(const PackedWeight& weight, int64_t rows, bool few, int workers) {
-  Pieces pieces = {.segments = weight.segments, .part_rows = rows};
-  // About eight pieces a worker: late or interrupted workers lose little, and a piece outweighs taking it.
-  constexpr int64_t kPiecesPerWorker = 8;
-  if (few) {
-    const int64_t even = weight.n / (workers * kPiecesPerWorker);
-    // Whole steps of the kernels, and at most what keeps the order of memory nearly that of the weight.
-    pieces.grain = std::clamp<int64_t>(even / 64 * 64, 64, 1024);
-  } else {
-    pieces.grain = kPanelColumns;
+// Calls f with the pieces of a weight, in order: wide ones first, so that a worker reads on where it stopped, narrow
+// ones last, so that all finish together. Each ends at a multiple of `grain` or with its segment.
+template <class F>
+void ForPieces(const PackedWeight& weight, int64_t grain, int workers, F&& f) {
+  constexpr int64_t kShares = 4;  // a worker takes this part of its part of what is left
+  int64_t column = 0;
+  for (const Segment& segment : weight.segments) {
+    for (int64_t begin = 0; begin < segment.n;) {
+      const int64_t share = (weight.n - column) / (kShares * workers) / grain * grain;
+      const int64_t end = std::min(begin + std::max(share, grain), segment.n);
+      f(Piece{&segment, begin, end, column});
+      column += end - begin;
+      begin = end;
+    }
   }
-  int64_t columns = 0;
-  for (const Segment& segment : weight.segments) columns += (segment.n + pieces.grain - 1) / pieces.grain;
-  if (!few && columns < 4 * workers) {
-    // Too few panels for the workers: split rows too, at the price of unpacking a panel once per part.
-    constexpr int64_t kLeastRows = 120;  // a multiple of every tile
-    const int64_t wanted = (4 * workers + columns - 1) / columns;
-    const int64_t per_part = std::max((rows / wanted + kLeastRows - 1) / kLeastRows * kLeastRows, kLeastRows);
-    pieces.part_rows = per_part;
-    pieces.row_parts = (rows + per_part - 1) / per_part;
-  }
-  pieces.count = columns * pieces.row_parts;
-  return pieces;
+}
+
+// How the rows of a GEMM are split: with too few panels for the workers, at the price of unpacking a panel once a part.
+struct RowParts {
+  int64_t rows = 0, count = 1;
+};
+RowParts SplitRows(const PackedWeight& weight, int64_t rows, int workers) {
+  constexpr int64_t kLeastRows = 120;  // a multiple of every tile
+  const int64_t panels = weight.n / kPanelColumns + 1;
+  if (panels >= 4 * workers) return {rows, 1};
+  const int64_t wanted = (4 * workers + panels - 1) / panels;
+  const int64_t part = std::max((rows / wanted + kLeastRows - 1) / kLeastRows * kLeastRows, kLeastRows);
+  return {part, (rows + part - 1) / part};
 }
 
 int64_t Align64(int64_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -208,32 +189,42 @@ void CpuLinear(const OpArgs& args, KernelContext& context) {
     panels |= recipe == Recipe::kGemm;
   }
 
+  const bool few = rows <= kernels.few_rows;
+  const int64_t grain = few ? kFewGrain : kPanelColumns;
+  int64_t count = 0;
+  ForPieces(*op.weight, grain, context.workers, [&](const Piece&) { ++count; });
+
   // Worker 0's scratch also holds what all share. All scratch is taken here, where running out of memory can still be
   // reported.
-  const int64_t panel_bytes = panels ? Align64(PanelBytes(k)) : 0;
-  std::byte* const panel0 = context.Scratch(0, static_cast<size_t>(panel_bytes + prepared.bytes())).data();
+  const int64_t panel_bytes = panels ? Align64(PanelBytes(k)) : 0, x_bytes = Align64(prepared.bytes());
+  const size_t shared_bytes = static_cast<size_t>(x_bytes) + static_cast<size_t>(count) * sizeof(Piece);
+  std::byte* const panel0 = context.Scratch(0, static_cast<size_t>(panel_bytes) + shared_bytes).data();
   for (int w = 1; w < context.workers && panels; ++w) context.Scratch(w, static_cast<size_t>(panel_bytes));
   LinearPart whole;
   whole.k = k, whole.y_stride = n;
   prepared.Fill(op.x.as<float>(), panel0 + panel_bytes, kernels, context, whole);
+  Piece* const pieces = reinterpret_cast<Piece*>(panel0 + panel_bytes + x_bytes);
+  count = 0;
+  ForPieces(*op.weight, grain, context.workers, [&](const Piece& piece) { new (pieces + count++) Piece(piece); });
 
-  const Pieces pieces = Split(*op.weight, rows, rows <= kernels.few_rows, context.workers);
-  context.ParallelFor(pieces.count, 1, [&](int64_t begin, int64_t end, int worker) {
+  const RowParts row_parts = few ? RowParts{rows, 1} : SplitRows(*op.weight, rows, context.workers);
+  context.ParallelFor(count * row_parts.count, 1, [&](int64_t begin, int64_t end, int worker) {
     std::byte* panel =
         !panels || worker == 0 ? panel0 : context.Scratch(worker, static_cast<size_t>(panel_bytes)).data();
     for (int64_t i = begin; i < end; ++i) {
-      const Pieces::Piece piece = pieces.At(i, rows);
+      const Piece& piece = pieces[i / row_parts.count];
+      const int64_t row_begin = i % row_parts.count * row_parts.rows;
       const CpuFormat format = IndexOf(*piece.segment);
       const R16Shape shape = R16ShapeOf(format, k);
       LinearPart part = whole;
-      part.SkipRows(piece.row_begin);
-      part.rows = piece.row_end - piece.row_begin;
+      part.SkipRows(row_begin);
+      part.rows = std::min(row_parts.rows, rows - row_begin);
       part.groups =
           reinterpret_cast<const unsigned char*>(piece.segment->data) + piece.begin / kR16Rows * shape.group_bytes;
       part.group_bytes = shape.group_bytes;
       part.head_bytes = shape.head_bytes;
       part.columns = piece.end - piece.begin;
-      part.y = op.out.as<float>() + piece.row_begin * n + piece.column;
+      part.y = op.out.as<float>() + row_begin * n + piece.column;
       part.bias = op.bias ? op.bias.as<float>() + piece.column : nullptr;
       part.panel = reinterpret_cast<unsigned char*>(panel);
       switch (recipe_of(format)) {

@@ -81,7 +81,7 @@ struct LinearBf16Kernels {
   void (*round)(const float* in, int64_t count, uint16_t* out);  // writes PaddedK(count) values
 };
 
-// Columns of a GEMM's panel: a part has at most this many. Over a chunk of rows an integer panel is half a megabyte.
+// Columns of a GEMM's panel. Over a chunk of rows an integer panel is half a megabyte.
 inline constexpr int64_t kPanelColumns = 32, kPanelRows = 8192;
 inline constexpr int64_t PanelBytes(int64_t k) {
   const int64_t chunk = PaddedK(k) < kPanelRows ? PaddedK(k) : kPanelRows;

@@ -8,7 +8,7 @@ namespace vt {
 
 enum class Numerics : int8_t {
   kExact,      // f32 activations, weights and KV; each output row is bit-equal whatever the batch
-  kDefault,    // BF16 KV; inputs of matrices rounded to 16 bits per 32, or to BF16 for many rows of BF16 weights
+  kDefault,    // BF16 KV; inputs of matrices rounded to 16 bits per 32, or for many rows to BF16 where that is faster
   kInvariant,  // as kDefault, with one recipe for every number of rows
 };
 

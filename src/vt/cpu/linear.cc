@@ -35,11 +35,16 @@ bool IsFloat(CpuFormat format) { return format <= kCpuBF16; }
 // Columns of a part of a few-row kernel: whole steps of it.
 constexpr int64_t kFewGrain = 64;
 
-enum class Recipe { kFew, kGemm, kBf16, kExact };
+// Columns of an AMX part, where that leaves enough of them: every part reads all of x.
+constexpr int64_t kAmxGrain = 64;
+
+enum class Recipe { kFew, kGemm, kBf16, kAmx, kExact };
 
 Recipe RecipeOf(CpuFormat format, int64_t rows, Numerics numerics, Isa isa) {
   if (numerics == Numerics::kExact) return Recipe::kExact;
   const int few = KernelsOf(isa).few_rows;
+  const bool amx = isa >= Isa::kAmx && kLinearAmx.gemm[format] != nullptr;
+  if (amx && rows > few && numerics == Numerics::kDefault) return Recipe::kAmx;
   if (!IsFloat(format)) return rows <= few ? Recipe::kFew : Recipe::kGemm;
   const bool bf16 = format == kCpuBF16 && rows > few && numerics == Numerics::kDefault && isa >= Isa::kAvx512Bf16;
   return bf16 ? Recipe::kBf16 : Recipe::kExact;
@@ -72,12 +77,12 @@ void ForPieces(const PackedWeight& weight, int64_t grain, int workers, F&& f) {
 struct RowParts {
   int64_t rows = 0, count = 1;
 };
-RowParts SplitRows(const PackedWeight& weight, int64_t rows, int workers) {
-  constexpr int64_t kLeastRows = 120;  // a multiple of every tile
+RowParts SplitRows(const PackedWeight& weight, int64_t rows, int workers, bool amx) {
+  const int64_t least = amx ? 128 : 120;  // a multiple of every tile
   const int64_t panels = weight.n / kPanelColumns + 1;
   if (panels >= 4 * workers) return {rows, 1};
   const int64_t wanted = (4 * workers + panels - 1) / panels;
-  const int64_t part = std::max((rows / wanted + kLeastRows - 1) / kLeastRows * kLeastRows, kLeastRows);
+  const int64_t part = std::max((rows / wanted + least - 1) / least * least, least);
   return {part, (rows + part - 1) / part};
 }
 
@@ -85,13 +90,13 @@ int64_t Align64(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 // x as the recipes of an op read it, in memory that all workers share. Laid out first, then filled.
 struct PreparedX {
-  bool quantize = false, bf16 = false, pad = false;
+  bool quantize = false, bf16 = false, tiles = false, pad = false;
   int64_t rows = 0, k = 0;
 
   int64_t bytes() const {
     const int64_t padded = PaddedK(k);
     return (quantize ? Align64(QuantizedBytes(rows, k)) : 0) + (bf16 ? Align64(rows * padded * 2) : 0) +
-           (pad ? Align64(rows * padded * 4) : 0);
+           (tiles ? TilesBytes(rows, k) : 0) + (pad ? Align64(rows * padded * 4) : 0);
   }
 
   // Fills `memory` from x [rows, k] and points `part` at it.
@@ -99,7 +104,7 @@ struct PreparedX {
             LinearPart& part) const {
     const int64_t padded = PaddedK(k);
     part.x = x;
-    uint16_t* rounded = nullptr;
+    uint16_t *rounded = nullptr, *packed = nullptr;
     float* copy = nullptr;
     if (quantize) {
       part.quantized = QuantizedAt(memory);
@@ -109,18 +114,23 @@ struct PreparedX {
       part.x_bf16 = rounded = reinterpret_cast<uint16_t*>(memory);
       memory += Align64(rows * padded * 2);
     }
+    if (tiles) {
+      part.x_tiles = packed = reinterpret_cast<uint16_t*>(memory);
+      memory += TilesBytes(rows, k);
+    }
     if (pad) part.x = copy = reinterpret_cast<float*>(memory);
     const auto fill = [&](int64_t begin, int64_t end) {
       if (quantize)
         (rows <= kernels.few_rows ? kernels.quantize_few : kernels.quantize_gemm)(x, k, begin, end, part.quantized);
       for (int64_t r = begin; r < end; ++r) {
         if (bf16) kLinearBf16.round(x + r * k, k, rounded + r * padded);
+        if (tiles) kLinearAmx.pack_row(x + r * k, k, r, packed);
         if (!pad) continue;
         std::memcpy(copy + r * padded, x + r * k, static_cast<size_t>(k) * sizeof(float));
         std::memset(copy + r * padded + k, 0, static_cast<size_t>(padded - k) * sizeof(float));
       }
     };
-    if (!quantize && !bf16 && !pad) return;
+    if (!quantize && !bf16 && !tiles && !pad) return;
     if (quantize && rows < kQuantizedRows) {
       // A kernel for one row more may read it: zeros cost nothing, what lies there might be denormal.
       const QuantizedRows& q = part.quantized;
@@ -164,6 +174,8 @@ std::string_view CpuLinearKernelName(FormatId format, int64_t rows, Numerics num
       return "int16 panels";
     case Recipe::kBf16:
       return "bf16";
+    case Recipe::kAmx:
+      return "amx bf16";
     case Recipe::kExact:
       return "f32";
   }
@@ -178,28 +190,30 @@ void CpuLinear(const OpArgs& args, KernelContext& context) {
   const LinearKernels& kernels = KernelsOf(context.isa);
   const auto recipe_of = [&](CpuFormat format) { return RecipeOf(format, rows, context.numerics, context.isa); };
   PreparedX prepared = {.rows = rows, .k = k};
-  bool panels = false;
+  int64_t panel_bytes = 0;
   for (const Segment& segment : op.weight->segments) {
     CHECK(segment.layout == LayoutId::kR16, "a weight of format ", static_cast<int>(segment.format),
           " that was not packed");
     const Recipe recipe = recipe_of(IndexOf(segment));
     prepared.quantize |= recipe == Recipe::kFew || recipe == Recipe::kGemm;
     prepared.bf16 |= recipe == Recipe::kBf16;
+    prepared.tiles |= recipe == Recipe::kAmx;
     prepared.pad |= recipe == Recipe::kExact && PaddedK(k) != k;
-    panels |= recipe == Recipe::kGemm;
+    if (recipe == Recipe::kGemm) panel_bytes = std::max(panel_bytes, Align64(PanelBytes(k)));
+    if (recipe == Recipe::kAmx) panel_bytes = std::max(panel_bytes, kAmxPanelBytes);
   }
 
-  const bool few = rows <= kernels.few_rows;
-  const int64_t grain = few ? kFewGrain : kPanelColumns;
+  const bool few = rows <= kernels.few_rows, wide = prepared.tiles && n >= 4 * context.workers * kAmxGrain;
+  const int64_t grain = few ? kFewGrain : wide ? kAmxGrain : kPanelColumns;
   int64_t count = 0;
   ForPieces(*op.weight, grain, context.workers, [&](const Piece&) { ++count; });
 
   // Worker 0's scratch also holds what all share. All scratch is taken here, where running out of memory can still be
   // reported.
-  const int64_t panel_bytes = panels ? Align64(PanelBytes(k)) : 0, x_bytes = Align64(prepared.bytes());
+  const int64_t x_bytes = Align64(prepared.bytes());
   const size_t shared_bytes = static_cast<size_t>(x_bytes) + static_cast<size_t>(count) * sizeof(Piece);
   std::byte* const panel0 = context.Scratch(0, static_cast<size_t>(panel_bytes) + shared_bytes).data();
-  for (int w = 1; w < context.workers && panels; ++w) context.Scratch(w, static_cast<size_t>(panel_bytes));
+  for (int w = 1; w < context.workers && panel_bytes > 0; ++w) context.Scratch(w, static_cast<size_t>(panel_bytes));
   LinearPart whole;
   whole.k = k, whole.y_stride = n;
   prepared.Fill(op.x.as<float>(), panel0 + panel_bytes, kernels, context, whole);
@@ -207,10 +221,10 @@ void CpuLinear(const OpArgs& args, KernelContext& context) {
   count = 0;
   ForPieces(*op.weight, grain, context.workers, [&](const Piece& piece) { new (pieces + count++) Piece(piece); });
 
-  const RowParts row_parts = few ? RowParts{rows, 1} : SplitRows(*op.weight, rows, context.workers);
+  const RowParts row_parts = few ? RowParts{rows, 1} : SplitRows(*op.weight, rows, context.workers, prepared.tiles);
   context.ParallelFor(count * row_parts.count, 1, [&](int64_t begin, int64_t end, int worker) {
     std::byte* panel =
-        !panels || worker == 0 ? panel0 : context.Scratch(worker, static_cast<size_t>(panel_bytes)).data();
+        panel_bytes == 0 || worker == 0 ? panel0 : context.Scratch(worker, static_cast<size_t>(panel_bytes)).data();
     for (int64_t i = begin; i < end; ++i) {
       const Piece& piece = pieces[i / row_parts.count];
       const int64_t row_begin = i % row_parts.count * row_parts.rows;
@@ -236,6 +250,9 @@ void CpuLinear(const OpArgs& args, KernelContext& context) {
           break;
         case Recipe::kBf16:
           kLinearBf16.gemm(part);
+          break;
+        case Recipe::kAmx:
+          kLinearAmx.gemm[format](part);
           break;
         case Recipe::kExact:
           kernels.exact[format](part);

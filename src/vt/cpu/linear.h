@@ -14,16 +14,18 @@ namespace vt {
 bool CpuLinearSupports(FormatId format, const PlatformInfo& platform, std::string* reason);
 
 // Which kernels a linear of `rows` rows and weights of a supported format uses: "int16 few rows", "int16 panels",
-// "bf16" or "f32".
+// "amx bf16", "bf16" or "f32".
 std::string_view CpuLinearKernelName(FormatId format, int64_t rows, Numerics numerics, Isa isa);
 
 // y[rows, n] = x W^T (+ bias), weights in R16. Every output depends on its row of x and of the weight only, bit for
-// bit, whatever the number of rows or workers, but for BF16 weights in default numerics.
+// bit, whatever the number of rows or workers, but in default numerics where they round to BF16.
 //   exact      f32 products of the dequantized weights, on every instruction set in its own order
 //   invariant  integer formats: x rounded to 16 bits with a scale for every 32 (two planes of 8 bits), integer sums
-//   over
-//              a group of weights, f32 sums over groups: the same bits on every instruction set. Float formats: exact
-//   default    as invariant, but BF16 weights times x rounded to BF16 for many rows where the machine has that product
+//              over a group of weights, f32 sums over groups: the same bits on every instruction set. Float formats:
+//              exact
+//   default    as invariant, but for more than eight rows: with AMX, x and the weights of integer and BF16 formats
+//              rounded to BF16 (each off by 2^-9 at most), sums in f32; with AVX-512 BF16, x times BF16 weights so.
+//              F32 and F16 weights hold more than BF16 does and stay exact
 void CpuLinear(const OpArgs& args, KernelContext& context);
 
 // x[t] = dequantized row ids[t], times scale; weights in R16 or as the file stores them.

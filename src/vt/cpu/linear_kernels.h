@@ -38,19 +38,21 @@ struct LinearPart {
   const float* x = nullptr;                 // [rows, PaddedK(k)]: float kernels
   QuantizedRows quantized;                  // integer kernels
   const uint16_t* x_bf16 = nullptr;         // [rows, PaddedK(k)]: BF16 kernel
+  const uint16_t* x_tiles = nullptr;        // [rows / kTileRows, PaddedK(k) / 32, kTileRows, 32]: AMX kernels
   const unsigned char* groups = nullptr;    // R16, 64-byte aligned
   int64_t group_bytes = 0, head_bytes = 0;  // R16Shape
   int64_t columns = 0;
   float* y = nullptr;
   int64_t y_stride = 0;
   const float* bias = nullptr;     // or null
-  unsigned char* panel = nullptr;  // GEMMs: PanelBytes of scratch, 64-byte aligned
+  unsigned char* panel = nullptr;  // GEMMs: PanelBytes or kAmxPanelBytes of scratch, 64-byte aligned
 
-  // Makes the part begin `count` rows of x later.
+  // Makes the part begin `count` rows of x later: whole tiles, for AMX kernels.
   void SkipRows(int64_t count) {
     const int64_t padded = PaddedK(k), stride = quantized.stride;
     if (x != nullptr) x += count * padded;
     if (x_bf16 != nullptr) x_bf16 += count * padded;
+    if (x_tiles != nullptr) x_tiles += count * padded;
     if (quantized.q == nullptr) return;
     quantized.q += count * stride;
     quantized.scale += count * (stride / 32), quantized.sum32 += count * (stride / 32);
@@ -81,6 +83,19 @@ struct LinearBf16Kernels {
   void (*round)(const float* in, int64_t count, uint16_t* out);  // writes PaddedK(count) values
 };
 
+// Of integer and BF16 weights on AMX: activations and weights rounded to BF16, sums in f32. Null for other formats.
+struct LinearAmxKernels {
+  LinearKernels::Run gemm[kCpuFormats];
+  // Rounds k values of x into row `row` of its tiles. Rows of the last tile that x does not have may hold anything.
+  void (*pack_row)(const float* x, int64_t k, int64_t row, uint16_t* tiles);
+};
+inline constexpr int64_t kTileRows = 16;
+inline constexpr int64_t TilesBytes(int64_t rows, int64_t k) {
+  return (rows + kTileRows - 1) / kTileRows * kTileRows * PaddedK(k) * 2;
+}
+// Two chunks of 128 columns by 512 of k, and the sums of 512 rows of those columns.
+inline constexpr int64_t kAmxPanelBytes = 2 * 128 * 512 * 2 + 512 * 128 * 4;
+
 // Columns of a GEMM's panel. Over a chunk of rows an integer panel is half a megabyte.
 inline constexpr int64_t kPanelColumns = 32, kPanelRows = 8192;
 inline constexpr int64_t PanelBytes(int64_t k) {
@@ -93,5 +108,6 @@ extern const LinearKernels kLinearAvxVnni;
 extern const LinearKernels kLinearAvx512;
 extern const LinearKernels kLinearAvx512Vnni;
 extern const LinearBf16Kernels kLinearBf16;
+extern const LinearAmxKernels kLinearAmx;
 
 }  // namespace vt

@@ -3,19 +3,14 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <iostream>
 #include <string>
 
-#include "quant/format.h"
-#include "quant/half.h"
-#include "tests/vt/kernel_test_util.h"
+#include "tests/vt/cpu/linear_test_util.h"
+#include "tests/vt/cpu/tile_emulation_util.h"
 #include "vt/cpu/isa.h"
-#include "vt/cpu/packer.h"
-#include "vt/cpu/platform.h"
-#include "vt/weight.h"
 
 namespace vt::testing {
 namespace {
@@ -26,85 +21,23 @@ constexpr FormatId kFormats[] = {FormatId::kF32,  FormatId::kF16,    FormatId::k
                                  FormatId::kQ6_K, FormatId::kIQ4_NL, FormatId::kIQ4_XS};
 bool IsFloat(FormatId id) { return id == FormatId::kF32 || id == FormatId::kF16 || id == FormatId::kBF16; }
 
-// The instruction sets of this machine with kernels of their own here, in rising order.
+// The instruction sets with kernels of their own here that this machine has, or can run once tiles are emulated, in
+// rising order.
 std::vector<Isa> Isas() {
+  static const EmulatedTiles tiles;
   std::vector<Isa> isas;
-  for (const Isa isa : {Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAvx512Bf16}) {
-    if (isa <= DetectIsa() && (isa != Isa::kAvxVnni || HasAvxVnni())) isas.push_back(isa);
+  for (const Isa isa : {Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512, Isa::kAvx512Vnni, Isa::kAvx512Bf16, Isa::kAmx}) {
+    const bool runs = isa <= DetectIsa() || (isa == Isa::kAmx && DetectIsa() == Isa::kAvx512Bf16);
+    if (runs && (isa != Isa::kAvxVnni || HasAvxVnni())) isas.push_back(isa);
   }
   return isas;
 }
 
-// Random blocks of a format that has no quantizer: any bits but those of the halves, which are scales near `spread`.
-std::vector<std::byte> RandomBlocks(const Format& format, int64_t bytes, float spread, uint32_t seed) {
-  const std::vector<int> halves = format.id == FormatId::kQ2_K   ? std::vector<int>{80, 82}
-                                  : format.id == FormatId::kQ3_K ? std::vector<int>{108}
-                                                                 : std::vector<int>{0};
-  std::vector<std::byte> out(static_cast<size_t>(bytes));
-  std::mt19937 random(seed);
-  for (std::byte& byte : out) byte = static_cast<std::byte>(random() & 255);
-  for (size_t block = 0; block < out.size(); block += static_cast<size_t>(format.block_bytes)) {
-    for (const int at : halves) {
-      const uint16_t half = HalfFromFloat(spread * (0.5f + static_cast<float>(random() % 1000) / 1000));
-      std::memcpy(out.data() + block + static_cast<size_t>(at), &half, 2);
-    }
-  }
-  return out;
-}
-
-// A weight of random values in the given formats, packed from odd addresses as a mapped file may hold it.
-struct TestWeight {
-  PackedWeight packed;
-  std::vector<std::shared_ptr<Buffer>> buffers;
-  std::vector<float> values;  // [n, k], dequantized
-
-  TestWeight(std::vector<std::pair<FormatId, int64_t>> segments, int64_t k, uint32_t seed) {
-    packed.k = k;
-    for (const auto& [id, n] : segments) {
-      const Format& format = GetFormat(id);
-      const int64_t row_bytes = RowBytes(format, k).value();
-      std::vector<std::byte> own(static_cast<size_t>(n * row_bytes + 1));
-      if (format.quantize != nullptr) {
-        const HostTensor<float> random = RandomTensor({n, k}, seed++, 0.3f);
-        format.quantize(random.values.data(), n * k, own.data() + 1);
-      } else {
-        const std::vector<std::byte> blocks = RandomBlocks(format, n * row_bytes, 0.003f, seed++);
-        std::copy(blocks.begin(), blocks.end(), own.begin() + 1);
-      }
-      const size_t at = values.size();
-      values.resize(at + static_cast<size_t>(n * k));
-      format.dequantize(own.data() + 1, n * k, values.data() + at);
-      const WeightSource source = {.name = "w", .format = id, .n = n, .k = k, .bytes = std::span(own).subspan(1)};
-      R16Packer packer(nullptr);
-      const int64_t bytes = packer.PackedBytes(source, WeightUse::kMatrix);
-      buffers.push_back(std::make_shared<Buffer>(AllocateHost({}, static_cast<size_t>(bytes))));
-      packed.segments.push_back(packer.Pack(source, buffers.back()->data()));
-      packed.n += n;
-    }
-  }
-};
-
-struct Product {
-  std::vector<double> y, magnitude;  // magnitude: the sum of |x w|, the scale of rounding errors
-};
-
-Product PlainProduct(const TestWeight& w, const HostTensor<float>& x, const float* bias) {
-  const int64_t rows = x.shape[0], n = w.packed.n, k = w.packed.k;
-  Product product = {std::vector<double>(static_cast<size_t>(rows * n)),
-                     std::vector<double>(static_cast<size_t>(rows * n))};
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t i = 0; i < n; ++i) {
-      double sum = bias != nullptr ? bias[i] : 0, magnitude = std::fabs(sum);
-      for (int64_t j = 0; j < k; ++j) {
-        const double term =
-            static_cast<double>(x.values[static_cast<size_t>(r * k + j)]) * w.values[static_cast<size_t>(i * k + j)];
-        sum += term, magnitude += std::fabs(term);
-      }
-      product.y[static_cast<size_t>(r * n + i)] = sum;
-      product.magnitude[static_cast<size_t>(r * n + i)] = magnitude;
-    }
-  }
-  return product;
+// True when default numerics round to BF16: many rows where the machine multiplies it.
+bool RoundsToBf16(FormatId format, int64_t rows, Isa isa) {
+  if (rows <= 8) return false;
+  return isa == Isa::kAmx ? format != FormatId::kF32 && format != FormatId::kF16
+                          : isa == Isa::kAvx512Bf16 && format == FormatId::kBF16;
 }
 
 HostTensor<float> Multiply(const TestWeight& w, HostTensor<float> x, HostTensor<float>* bias, KernelContext& context) {
@@ -115,31 +48,20 @@ HostTensor<float> Multiply(const TestWeight& w, HostTensor<float> x, HostTensor<
   return out;
 }
 
-// Largest |error| / magnitude.
-double WorstError(const HostTensor<float>& y, const Product& expected) {
-  double worst = 0;
-  for (size_t i = 0; i < expected.y.size(); ++i) {
-    const double error = std::fabs(y.values[i] - expected.y[i]) / (expected.magnitude[i] + 1e-30);
-    if (!(error <= worst)) worst = error;
-  }
-  return worst;
-}
-
 bool SameBits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
-// One rounding of a product or sum, times the longest chain of them: the terms of a piece, then the pieces.
-double ExactBound(int64_t k) {
-  return std::ldexp(std::min<double>(static_cast<double>(k), 128) + static_cast<double>(k) / 128 + 2, -24);
-}
 // x rounded to 16 bits of the largest of 32: half a unit of that, times 32 at worst where one weight stands alone.
 // Measured on these values: a hundredth.
 constexpr double kDefaultBound = 4e-6;
-// x rounded to 8 bits, the worst case; over long rows the errors of the terms cancel.
-constexpr double kBf16Bound = 1.01 / 256, kBf16LongRowBound = 0.125 / 256;
-double BoundOf(FormatId id, int64_t k) {
-  if (id == FormatId::kBF16) return k > 256 ? kBf16LongRowBound : kBf16Bound;
+// x and, on AMX, weights rounded to 8 bits, each off by 2^-9 at most; over long rows the errors of the terms cancel.
+constexpr double kBf16Bound = 1.01 / 256, kBf16LongRowBound = 0.125 / 256, kAmxLongRowBound = 0.2 / 256;
+// Of default numerics.
+double BoundOf(FormatId id, int64_t k, int64_t rows, Isa isa) {
+  if (RoundsToBf16(id, rows, isa)) {
+    return k <= 256 ? kBf16Bound : isa == Isa::kAmx ? kAmxLongRowBound : kBf16LongRowBound;
+  }
   return IsFloat(id) ? ExactBound(k) : kDefaultBound + ExactBound(k);
 }
 
@@ -176,7 +98,7 @@ TEST_P(LinearFormats, DefaultStaysWithinTheErrorOfItsFormat) {
       const HostTensor<float> y = Multiply(w, part, nullptr, context);
       Product some = {{expected.y.begin(), expected.y.begin() + rows * n},
                       {expected.magnitude.begin(), expected.magnitude.begin() + rows * n}};
-      EXPECT_LT(WorstError(y, some), BoundOf(GetParam(), k)) << IsaLongName(isa) << " rows " << rows;
+      EXPECT_LT(WorstError(y, some), BoundOf(GetParam(), k, rows, isa)) << IsaLongName(isa) << " rows " << rows;
     }
   }
 }
@@ -189,10 +111,11 @@ TEST_P(LinearFormats, BitsDoNotDependOnRowsOrWorkers) {
     const HostTensor<float> x = RandomTensor({130, k}, 6);
     for (const Isa isa : Isas()) {
       for (const Numerics numerics : {Numerics::kExact, Numerics::kInvariant, Numerics::kDefault}) {
-        if (numerics == Numerics::kDefault && GetParam() == FormatId::kBF16) continue;
+        const bool bf16 = numerics == Numerics::kDefault && RoundsToBf16(GetParam(), 130, isa);
         ThreadContext one(isa, 1, numerics);
         const HostTensor<float> all = Multiply(w, x, nullptr, one);
         for (const int64_t rows : kRowCounts) {
+          if (bf16 && rows <= 8) continue;  // another recipe
           for (const int workers : {1, 2, 3}) {
             ThreadContext context(isa, workers, numerics);
             const int64_t first = 130 - rows;
@@ -215,7 +138,7 @@ TEST_P(LinearFormats, IntegerFormatsGiveTheSameBitsOnEveryInstructionSet) {
   ThreadContext first(Isa::kAvx2, 1, Numerics::kDefault);
   const HostTensor<float> expected = Multiply(w, x, nullptr, first);
   for (const Isa isa : Isas()) {
-    ThreadContext context(isa, 2, Numerics::kDefault);
+    ThreadContext context(isa, 2, isa == Isa::kAmx ? Numerics::kInvariant : Numerics::kDefault);
     EXPECT_TRUE(SameBits(Multiply(w, x, nullptr, context).values, expected.values)) << IsaLongName(isa);
   }
 }
@@ -268,7 +191,7 @@ TEST(Linear, TakesRowLengthsThatAreNoMultipleOfAVector) {
           const Product expected = PlainProduct(w, x, nullptr);
           ThreadContext exact(isa, 2, Numerics::kExact), normal(isa, 2, Numerics::kDefault);
           EXPECT_LT(WorstError(Multiply(w, x, nullptr, exact), expected), ExactBound(k)) << k;
-          EXPECT_LT(WorstError(Multiply(w, x, nullptr, normal), expected), BoundOf(format, k)) << k;
+          EXPECT_LT(WorstError(Multiply(w, x, nullptr, normal), expected), BoundOf(format, k, rows, isa)) << k;
         }
       }
     }
@@ -296,7 +219,7 @@ TEST(Linear, MergedSegmentsOfDifferentFormatsAreOneProductWithBias) {
       // Eight workers and few columns: many rows are split as well.
       ThreadContext exact(isa, 8, Numerics::kExact), normal(isa, 8, Numerics::kDefault);
       EXPECT_LT(WorstError(Multiply(w, x, &bias, exact), expected), ExactBound(k)) << rows;
-      EXPECT_LT(WorstError(Multiply(w, x, &bias, normal), expected), BoundOf(FormatId::kQ4_K, k)) << rows;
+      EXPECT_LT(WorstError(Multiply(w, x, &bias, normal), expected), BoundOf(FormatId::kQ4_K, k, rows, isa)) << rows;
     }
   }
 }
@@ -364,14 +287,24 @@ TEST(Linear, TheKernelFollowsRowsNumericsAndInstructionSet) {
     return CpuLinearKernelName(format, rows, numerics, isa);
   };
   EXPECT_EQ(name(FormatId::kQ4_K, 8, Numerics::kDefault, Isa::kAmx), "int16 few rows");
+  EXPECT_EQ(name(FormatId::kQ4_K, 9, Numerics::kDefault, Isa::kAmx), "amx bf16");
+  EXPECT_EQ(name(FormatId::kQ4_K, 9, Numerics::kDefault, Isa::kAvx512Bf16), "int16 panels");
   EXPECT_EQ(name(FormatId::kQ4_K, 9, Numerics::kInvariant, Isa::kAmx), "int16 panels");
+  EXPECT_EQ(name(FormatId::kQ4_K, 9, Numerics::kExact, Isa::kAmx), "f32");
+  EXPECT_EQ(name(FormatId::kBF16, 8, Numerics::kDefault, Isa::kAmx), "f32");
+  EXPECT_EQ(name(FormatId::kBF16, 9, Numerics::kDefault, Isa::kAmx), "amx bf16");
+  EXPECT_EQ(name(FormatId::kF32, 9, Numerics::kDefault, Isa::kAmx), "f32");
+  EXPECT_EQ(name(FormatId::kF16, 9, Numerics::kDefault, Isa::kAmx), "f32");
   EXPECT_EQ(name(FormatId::kQ4_K, 7, Numerics::kDefault, Isa::kAvx2), "int16 panels");
   EXPECT_EQ(name(FormatId::kQ4_K, 1, Numerics::kExact, Isa::kAvx2), "f32");
   EXPECT_EQ(name(FormatId::kBF16, 9, Numerics::kDefault, Isa::kAvx512Bf16), "bf16");
   EXPECT_EQ(name(FormatId::kBF16, 9, Numerics::kInvariant, Isa::kAvx512Bf16), "f32");
   EXPECT_EQ(name(FormatId::kBF16, 8, Numerics::kDefault, Isa::kAvx512Bf16), "f32");
   std::string names;
-  for (const Isa isa : Isas()) names += std::string(names.empty() ? "" : ", ") + std::string(IsaLongName(isa));
+  for (const Isa isa : Isas()) {
+    names += std::string(names.empty() ? "" : ", ") + std::string(IsaLongName(isa));
+    if (isa > DetectIsa()) names += " (tiles emulated)";
+  }
   ::testing::Test::RecordProperty("instruction_sets", names);
   std::cout << "linear tests ran on: " << names << "\n";
 }

@@ -16,6 +16,7 @@
 #include "base/thread_pool.h"
 #include "quant/format.h"
 #include "vt/buffer.h"
+#include "vt/cpu/amx_tiles.h"
 #include "vt/cpu/isa.h"
 #include "vt/cpu/linear.h"
 #include "vt/cpu/packer.h"
@@ -66,10 +67,32 @@ double ReadRate() {
                        VT_ONE(ins, reg, "8") VT_ONE(ins, reg, "9") VT_ONE(ins, reg, "10")::                     \
                            : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10")
 
-enum class Product { kF32, kBf16, kInt16 };
+enum class Product { kF32, kBf16, kInt16, kTiles };
+
+// Operations a second of the tile unit, on BF16 in four independent sums.
+double TileRate() {
+  constexpr int64_t kTurns = 100000;
+  const int64_t items = Pool().workers() * 4;
+  TileConfig config;
+  std::fill_n(config.row_bytes, 8, 64);
+  std::fill_n(config.rows, 8, 16);
+  const double start = Seconds();
+  Pool().ParallelFor(items, 1, [&](int64_t, int64_t, int) {
+    TileConfigure(config);
+    for (int64_t i = 0; i < kTurns; ++i) {
+      TileDotBf16<0, 4, 6>();
+      TileDotBf16<1, 4, 7>();
+      TileDotBf16<2, 5, 6>();
+      TileDotBf16<3, 5, 7>();
+    }
+    TileRelease();
+  });
+  return static_cast<double>(items * kTurns) * 4 * 16 * 16 * 32 * 2 / (Seconds() - start);
+}
 
 // Operations a second (two a product) of a loop of independent multiply-adds of one kind.
 double MultiplyRate(Isa isa, Product product) {
+  if (product == Product::kTiles) return TileRate();
   constexpr int64_t kTurns = 400000;
   const double lanes = (isa >= Isa::kAvx512 ? 16 : 8) * (product == Product::kF32 ? 1 : 2);
   const int64_t items = Pool().workers() * 4;
@@ -139,7 +162,10 @@ void Linear(benchmark::State& state) {
   for (int64_t i = 0; i < rows * k; ++i) reinterpret_cast<float*>(x.data())[i] = static_cast<float>(i % 17 - 8) / 8;
   const Isa isa = state.range(5) != 0 ? Isa::kAvx2 : DetectIsa();
   const std::string_view recipe = CpuLinearKernelName(id, rows, numerics, isa);
-  const Product product = recipe == "f32" ? Product::kF32 : recipe == "bf16" ? Product::kBf16 : Product::kInt16;
+  const Product product = recipe == "f32"        ? Product::kF32
+                          : recipe == "bf16"     ? Product::kBf16
+                          : recipe == "amx bf16" ? Product::kTiles
+                                                 : Product::kInt16;
   double read = 0, multiply = 0;
   for (int i = 0; i < 3; ++i) {
     read = std::max(read, ReadRate());

@@ -223,6 +223,11 @@ void Decoder::BuildHead(const spec::Model& model, const ModelWeights& weights, v
   if (model.head.scale != 1 || model.head.softcap != 0)
     graph.Add(vt::SoftcapOp<ValueId>{
         .x = at_.logits, .scale = static_cast<float>(model.head.scale), .cap = static_cast<float>(model.head.softcap)});
+  at_.max = graph.Activation(RowCount::kLogitRows, 0, "max");
+  at_.argmax = graph.Activation(RowCount::kLogitRows, 0, "argmax", vt::DType::kI32);
+  graph.MarkOutput(at_.max);
+  graph.MarkOutput(at_.argmax);
+  graph.Add(vt::RowMaxOp<ValueId>{.x = at_.logits, .max = at_.max, .index = at_.argmax});
   head_ = std::make_shared<vt::Plan>(graph, platform, options_.numerics,
                                      vt::PlanLimits{.logit_rows = options_.max_logit_rows});
 }
@@ -269,7 +274,10 @@ ForwardLogits Decoder::Logits(vt::Queue& queue, std::span<const int32_t> logits_
     queue.CopyAsync(copy, normed);
     queue.Synchronize();
   }
-  return {.device_tensor = head_->At(at_.logits, sizes), .device_storage = head_};
+  return {.device_tensor = head_->At(at_.logits, sizes),
+          .device_storage = head_,
+          .max = head_->At(at_.max, sizes),
+          .argmax = head_->At(at_.argmax, sizes)};
 }
 
 std::vector<vt::LoweringChoice> Decoder::choices() const {

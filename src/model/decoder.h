@@ -43,10 +43,12 @@ struct StepInputs {
   std::span<const Group> groups = {};
 };
 
-// Logits on the device. Host memory sees them only when asked.
+// Logits on the device, and what every kind of sampling asks of them first. Host memory sees them only when asked.
 struct ForwardLogits {
   vt::Tensor device_tensor = {};                         // f32 [rows, vocab]
-  std::shared_ptr<const void> device_storage = nullptr;  // what holds them; overwritten by the next pass of the head
+  std::shared_ptr<const void> device_storage = nullptr;  // what holds all; overwritten by the next pass of the head
+  vt::Tensor max = {};                                   // f32 [rows]: of each row; NaN when the row holds one
+  vt::Tensor argmax = {};                                // i32 [rows]: lowest token with that logit; -1 for NaN
 };
 
 // A request for copies of inner values.
@@ -74,7 +76,7 @@ class Decoder {
 
  private:
   struct Inputs {
-    vt::ValueId ids, positions, cu_q, seq_lens, hidden, indices, final_normed, logits;
+    vt::ValueId ids, positions, cu_q, seq_lens, hidden, indices, final_normed, logits, max, argmax;
     std::vector<vt::ValueId> slots, block_tables;
   };
   void BuildTrunk(const spec::Model& model, const ModelWeights& weights, std::span<const KvCacheBinding> caches,

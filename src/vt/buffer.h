@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "vt/device.h"
@@ -85,7 +86,24 @@ class Platform {
   virtual std::unique_ptr<Queue> MakeQueue() = 0;
   // Null: weights are used as the file stores them. Lives as long as the platform.
   virtual Packer* packer() { return nullptr; }
+  // Calls f(i) for every i in [0, count), in any order, on the threads that serve this device's host side, and returns
+  // when all are done. `f` must not throw and must not come back here.
+  template <class F>
+  void ForEachOnHost(int64_t count, F&& f) {
+    RunOnHost(
+        count,
+        [](void* state, int64_t begin, int64_t end, int) {
+          for (int64_t i = begin; i < end; ++i) (*static_cast<std::remove_reference_t<F>*>(state))(i);
+        },
+        const_cast<void*>(static_cast<const void*>(&f)));
+  }
   DeviceId device() const { return {info().type, 0}; }
+
+ protected:
+  // run(state, begin, end, worker) over ranges that cover [0, count); one thread unless the platform has more.
+  virtual void RunOnHost(int64_t count, void (*run)(void* state, int64_t begin, int64_t end, int worker), void* state) {
+    run(state, 0, count, 0);
+  }
 };
 
 struct PlatformOptions {

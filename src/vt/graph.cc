@@ -3,8 +3,8 @@
 
 namespace vt {
 
-ValueId Graph::Activation(RowCount rows, int64_t columns, std::string name) {
-  values_.push_back({.rows = rows, .columns = columns, .name = std::move(name)});
+ValueId Graph::Activation(RowCount rows, int64_t columns, std::string name, DType dtype) {
+  values_.push_back({.rows = rows, .columns = columns, .dtype = dtype, .name = std::move(name)});
   return {static_cast<int32_t>(values_.size() - 1)};
 }
 

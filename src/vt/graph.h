@@ -39,7 +39,7 @@ using OpNode = OpOver<ValueId>;
 // Built once by a decoder, then consumed by Plan::Build. Not thread-safe.
 class Graph {
  public:
-  ValueId Activation(RowCount rows, int64_t columns, std::string name);
+  ValueId Activation(RowCount rows, int64_t columns, std::string name, DType dtype = DType::kF32);
   ValueId Input(RowCount rows, int64_t columns, DType dtype, std::string name);
   ValueId Constant(Tensor tensor, std::string name);
   void MarkOutput(ValueId value) { values_[value.index].output = true; }

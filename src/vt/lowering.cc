@@ -29,7 +29,8 @@ std::optional<std::string> RefuseEmbed(std::span<const OpNode> nodes, const Lowe
 }
 
 constexpr OpId kAllOps[] = {OpId::kEmbed,          OpId::kAddNorm,  OpId::kLinear,     OpId::kQkNormRopeCacheWrite,
-                            OpId::kPagedAttention, OpId::kGatedAct, OpId::kGatherRows, OpId::kSoftcap};
+                            OpId::kPagedAttention, OpId::kGatedAct, OpId::kGatherRows, OpId::kSoftcap,
+                            OpId::kRowMax};
 
 // Plain kernels run every node as it stands, in any weight format.
 std::vector<Lowering> PlainTable() {

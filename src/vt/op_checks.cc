@@ -158,6 +158,15 @@ void CheckArgs(const SoftcapOp<Tensor>& op) {
   CHECK(op.cap >= 0, "cap ", op.cap);
 }
 
+void CheckArgs(const RowMaxOp<Tensor>& op) {
+  CheckRank("x", op.x, 2);
+  const int64_t rows = op.x.shape[0], columns = op.x.shape[1];
+  CHECK(columns > 0, "rows without columns have no maximum");
+  CheckTensor("x", op.x, DType::kF32, {rows, columns});
+  CheckTensor("max", op.max, DType::kF32, {rows});
+  CheckTensor("index", op.index, DType::kI32, {rows});
+}
+
 void CheckArgs(const AttentionOp<Tensor>& op) {
   CheckRank("q", op.q, 3);
   CheckRank("k", op.k, 3);

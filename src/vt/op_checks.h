@@ -15,6 +15,7 @@ void CheckArgs(const PagedAttentionOp<Tensor>& op);
 void CheckArgs(const GatedActOp<Tensor>& op);
 void CheckArgs(const GatherRowsOp<Tensor>& op);
 void CheckArgs(const SoftcapOp<Tensor>& op);
+void CheckArgs(const RowMaxOp<Tensor>& op);
 void CheckArgs(const AttentionOp<Tensor>& op);
 
 }  // namespace vt

@@ -65,6 +65,8 @@ std::string_view OpName(OpId op) {
       return "GatherRows";
     case OpId::kSoftcap:
       return "Softcap";
+    case OpId::kRowMax:
+      return "RowMax";
     case OpId::kAttention:
       return "Attention";
     case OpId::kAttentionCross:

@@ -31,6 +31,7 @@ enum class OpId : int16_t {
   kGatedAct = 6,
   kGatherRows = 7,
   kSoftcap = 8,
+  kRowMax = 9,
   kAttention = 18,
   kAttentionCross = 19,
   kAttentionDenseFast = 20,
@@ -216,6 +217,24 @@ struct SoftcapOp {
   }
 };
 
+// The first pass of sampling: max[r] is the largest element of x[r, :] and index[r] the lowest column that holds it;
+// NaN and -1 for a row that holds a NaN.
+template <class V>
+struct RowMaxOp {
+  static constexpr OpId kId = OpId::kRowMax;
+  V x = {};      // f32 [rows, n], n > 0
+  V max = {};    // f32 [rows]
+  V index = {};  // i32 [rows]
+  template <class F>
+  void ForEach(F&& f) {
+    f(x), f(max), f(index);
+  }
+  template <class W>
+  RowMaxOp<W> WithoutOperands() const {
+    return {};
+  }
+};
+
 // Dense attention, correctness grade and frozen: out = softmax(scale * q k^T [+ causal mask]) v, one batch.
 // kAttentionDenseFast, kAttentionDenseFlash and kAttentionDenseFa2 take the same arguments.
 template <class V>
@@ -239,7 +258,7 @@ struct AttentionOp {
 
 template <class V>
 using OpOver = std::variant<EmbedOp<V>, AddNormOp<V>, LinearOp<V>, QkNormRopeCacheWriteOp<V>, PagedAttentionOp<V>,
-                            GatedActOp<V>, GatherRowsOp<V>, SoftcapOp<V>, AttentionOp<V>>;
+                            GatedActOp<V>, GatherRowsOp<V>, SoftcapOp<V>, RowMaxOp<V>, AttentionOp<V>>;
 
 // A resolved op: every operand a Tensor; absent operands have null data.
 using OpArgs = OpOver<Tensor>;

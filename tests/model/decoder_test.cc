@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "model/loaded_model.h"
@@ -53,12 +54,13 @@ class Harness {
       decoder_->Forward(*queue_,
                         {.token_ids = ids, .positions = positions, .cu_q = cu_q, .seq_lens = lens, .groups = groups});
       const ForwardLogits logits = decoder_->Logits(*queue_, rows, trace);
-      std::vector<float> host(logits.device_tensor.elements());
-      vt::Tensor view = logits.device_tensor;
-      view.data = reinterpret_cast<std::byte*>(host.data());
-      view.device = {};
-      queue_->CopyAsync(view, logits.device_tensor);
-      queue_->Synchronize();
+      const std::vector<float> host = Fetch<float>(logits.device_tensor), max = Fetch<float>(logits.max);
+      const std::vector<int32_t> argmax = Fetch<int32_t>(logits.argmax);
+      for (size_t r = 0; r < rows.size(); ++r) {
+        const auto row = host.begin() + r * kTinyVocab, largest = std::max_element(row, row + kTinyVocab);
+        EXPECT_EQ(argmax.at(r), largest - row);
+        EXPECT_EQ(max.at(r), *largest);
+      }
       all.insert(all.end(), host.begin(), host.end());
     }
     for (size_t t = 0; t < tokens.size(); ++t) {
@@ -70,6 +72,17 @@ class Harness {
   }
 
  private:
+  template <class T>
+  std::vector<T> Fetch(const vt::Tensor& from) {
+    std::vector<T> host(from.elements());
+    vt::Tensor view = from;
+    view.data = reinterpret_cast<std::byte*>(host.data());
+    view.device = {};
+    queue_->CopyAsync(view, from);
+    queue_->Synchronize();
+    return host;
+  }
+
   std::shared_ptr<vt::Platform> platform_;
   std::unique_ptr<LoadedModel> model_;
   vt::Buffer buffer_;

@@ -163,6 +163,13 @@ TEST(OpChecks, RowOpsCheckTheirShapes) {
                  "weight without a norm");
   HostTensor<int32_t> indices = IntTensor({2, 0});
   EXPECT_REFUSED((GatherRowsOp<Tensor>{.x = x.view(), .indices = indices.view(), .out = x.view()}), "indices[0] is 2");
+  HostTensor<float> max({2}, 0.0f), empty({2, 0}, 0.0f);
+  EXPECT_EQ(RefusalOf(RowMaxOp<Tensor>{.x = x.view(), .max = max.view(), .index = indices.view()}), "");
+  EXPECT_REFUSED((RowMaxOp<Tensor>{.x = x.view(), .max = weight.view(), .index = indices.view()}),
+                 "max dimension 0 is 8, not 2");
+  EXPECT_REFUSED((RowMaxOp<Tensor>{.x = x.view(), .max = max.view(), .index = max.view()}), "index is f32, not i32");
+  EXPECT_REFUSED((RowMaxOp<Tensor>{.x = empty.view(), .max = max.view(), .index = indices.view()}),
+                 "rows without columns");
 }
 
 TEST(OpChecks, ACausalBatchNeedsAsManyKeysAsQueries) {

@@ -2,6 +2,7 @@
 #include "engine/run/gpu_model_runner.h"
 
 #include <algorithm>
+#include <cmath>
 #include <exception>
 
 #include "base/check.h"
@@ -229,20 +230,35 @@ void GPUModelRunner::BuildBatch(const SchedulerOutput& step) {
     batch.groups.push_back({.slots = batch.slots[g], .block_table = batch.block_tables[g]});
 }
 
-std::span<float> GPUModelRunner::HostLogits(std::span<const int32_t> rows) {
+GPUModelRunner::HeadRows GPUModelRunner::RunHead(std::span<const int32_t> rows, const std::vector<bool>& wants_logits) {
   const ForwardLogits logits = decoder_->Logits(*queue_, rows);
-  const size_t count = logits.device_tensor.elements();
+  HeadRows head;
+  const auto fetch = [&](vt::Tensor from, void* to) {
+    vt::Tensor host = from;
+    host.data = static_cast<std::byte*>(to);
+    host.device = {};
+    queue_->CopyAsync(host, from);
+  };
+  host_max_.resize(rows.size());
+  host_argmax_.resize(rows.size());
+  fetch(logits.max, host_max_.data());
+  fetch(logits.argmax, host_argmax_.data());
   if (platform_.info().host_memory) {
-    queue_->Synchronize();
-    return {logits.device_tensor.as<float>(), count};
+    head.logits = {logits.device_tensor.as<float>(), static_cast<size_t>(logits.device_tensor.elements())};
+  } else {
+    const int64_t vocab = model_.spec().vocab;
+    host_logits_.resize(logits.device_tensor.elements());
+    head.logits = host_logits_;
+    for (size_t r = 0; r < rows.size(); ++r)
+      if (wants_logits[r])
+        fetch(vt::Rows(logits.device_tensor, static_cast<int64_t>(r), 1), host_logits_.data() + r * vocab);
   }
-  host_logits_.resize(count);
-  vt::Tensor host = logits.device_tensor;
-  host.data = reinterpret_cast<std::byte*>(host_logits_.data());
-  host.device = {};
-  queue_->CopyAsync(host, logits.device_tensor);
   queue_->Synchronize();
-  return host_logits_;
+  head_max_.resize(rows.size());
+  for (size_t r = 0; r < rows.size(); ++r)
+    head_max_[r] = {.value = host_max_[r], .has_nan = std::isnan(host_max_[r]), .index = host_argmax_[r]};
+  head.max = head_max_;
+  return head;
 }
 
 void GPUModelRunner::ScorePrompts(const SchedulerOutput& step, ModelRunnerOutput& output) {
@@ -257,10 +273,11 @@ void GPUModelRunner::ScorePrompts(const SchedulerOutput& step, ModelRunnerOutput
       std::vector<int32_t> rows;
       for (int64_t p = first; p < std::min(first + kMaxLogitRows, last); ++p)
         rows.push_back(static_cast<int32_t>(batch_->cu_q[s] + p - begin));
-      const std::span<float> logits = HostLogits(rows);
+      const HeadRows head = RunHead(rows, std::vector<bool>(rows.size(), true));
       for (size_t r = 0; r < rows.size(); ++r)
-        sequence.prompt_logprobs[first + r + 1] = LogprobsOf(
-            logits.subspan(r * vocab, vocab), sequence.tokens[first + r + 1], *sequence.params->prompt_logprobs);
+        sequence.prompt_logprobs[first + r + 1] =
+            LogprobsOf(head.logits.subspan(r * vocab, vocab), head.max[r], sequence.tokens[first + r + 1],
+                       *sequence.params->prompt_logprobs);
     }
     if (end >= sequence.num_prompt_tokens) {
       output.sequences[s].prompt_logprobs = std::move(sequence.prompt_logprobs);
@@ -276,29 +293,61 @@ void GPUModelRunner::SampleRows(const SchedulerOutput& step, ModelRunnerOutput& 
   const int64_t vocab = model_.spec().vocab;
   for (size_t first = 0; first < sampling.size(); first += kMaxLogitRows) {
     const auto chunk = std::span(sampling).subspan(first, std::min<size_t>(kMaxLogitRows, sampling.size() - first));
-    std::vector<int32_t> rows;
-    for (const size_t s : chunk) rows.push_back(batch_->cu_q[s + 1] - 1);
-    const std::span<float> logits = HostLogits(rows);
+    std::vector<int32_t> logits_indices;
+    std::vector<SampleRow> rows;
+    std::vector<bool> wants_logits;
+    for (const size_t s : chunk) {
+      const Sequence& sequence = sequences_.at(step.scheduled[s].id);
+      const std::span<const int32_t> tokens = sequence.tokens;
+      rows.push_back({.params = sequence.params.get(),
+                      .prompt_ids = tokens.first(sequence.num_prompt_tokens),
+                      .output_ids = tokens.subspan(sequence.num_prompt_tokens),
+                      .seed = sequence.seed,
+                      .position = static_cast<int64_t>(tokens.size())});
+      logits_indices.push_back(batch_->cu_q[s + 1] - 1);
+      wants_logits.push_back(Sampler::NeedsLogits(rows.back()));
+    }
+    const HeadRows head = RunHead(logits_indices, wants_logits);
+    for (size_t r = 0; r < rows.size(); ++r) {
+      rows[r].max = head.max[r];
+      if (wants_logits[r]) rows[r].logits = head.logits.subspan(r * vocab, vocab);
+    }
+    std::vector<SampledToken> sampled = Sample(rows);
     for (size_t r = 0; r < chunk.size(); ++r) {
       Sequence& sequence = sequences_.at(step.scheduled[chunk[r]].id);
-      const std::span<const int32_t> tokens = sequence.tokens;
-      SampledToken sampled = sampler_.Sample({.params = sequence.params.get(),
-                                              .logits = logits.subspan(r * vocab, vocab),
-                                              .prompt_ids = tokens.first(sequence.num_prompt_tokens),
-                                              .output_ids = tokens.subspan(sequence.num_prompt_tokens),
-                                              .seed = sequence.seed,
-                                              .position = static_cast<int64_t>(tokens.size())});
       SequenceOutput& result = output.sequences[chunk[r]];
-      result.error = std::move(sampled.error);
+      result.error = std::move(sampled[r].error);
       // A sequence whose logits are not numbers ends; until the scheduler knows, its next step needs a token all the
       // same.
-      sequence.tokens.push_back(result.error ? 0 : sampled.token_id);
+      sequence.tokens.push_back(result.error ? 0 : sampled[r].token_id);
       if (result.error) continue;
-      result.token_ids.push_back(sampled.token_id);
+      result.token_ids.push_back(sampled[r].token_id);
       if (sequence.params->logprobs || !sequence.params->logprob_token_ids.empty())
-        result.logprobs.push_back(std::move(sampled.logprobs));
+        result.logprobs.push_back(std::move(sampled[r].logprobs));
     }
   }
+}
+
+std::vector<SampledToken> GPUModelRunner::Sample(std::span<const SampleRow> rows) {
+  std::vector<SampledToken> sampled(rows.size());
+  std::vector<size_t> slow;  // those that pass over their logits
+  for (size_t r = 0; r < rows.size(); ++r) {
+    if (rows[r].logits.empty())
+      sampled[r] = sampler_.Sample(rows[r]);
+    else
+      slow.push_back(r);
+  }
+  std::vector<std::exception_ptr> failures(slow.size());
+  platform_.ForEachOnHost(static_cast<int64_t>(slow.size()), [&](int64_t i) {
+    try {
+      sampled[slow[i]] = sampler_.Sample(rows[slow[i]]);
+    } catch (...) {
+      failures[i] = std::current_exception();
+    }
+  });
+  for (const std::exception_ptr& failure : failures)
+    if (failure) std::rethrow_exception(failure);
+  return sampled;
 }
 
 }  // namespace vllm

@@ -59,8 +59,15 @@ class GPUModelRunner : public ModelRunner {
   void BuildBatch(const SchedulerOutput& step);
   void SampleRows(const SchedulerOutput& step, ModelRunnerOutput& output);
   void ScorePrompts(const SchedulerOutput& step, ModelRunnerOutput& output);
-  // Logits of `rows` of the last forward pass, in host memory: valid until the next call.
-  std::span<float> HostLogits(std::span<const int32_t> rows);
+  // What the head gave for some rows of the last forward pass, in host memory: valid until the next pass of the head.
+  struct HeadRows {
+    std::span<const RowMax> max = {};  // [rows]
+    std::span<float> logits = {};      // [rows, vocab]; only wanted rows are there
+  };
+  // `wants_logits[r]`: the logits of rows[r] are to be copied to the host, if they are not there anyway.
+  HeadRows RunHead(std::span<const int32_t> rows, const std::vector<bool>& wants_logits);
+  // Samples rows that may be sampled independently, several at a time. One result a row.
+  std::vector<SampledToken> Sample(std::span<const SampleRow> rows);
   // The backend of the last attention layer; throws when a layer has none. No block size: any.
   std::string SelectBackends(std::optional<int> block_size) const;
 
@@ -78,7 +85,9 @@ class GPUModelRunner : public ModelRunner {
   // Runner thread only.
   std::unordered_map<RequestId, Sequence> sequences_;
   std::unique_ptr<Batch> batch_;
-  std::vector<float> host_logits_;
+  std::vector<float> host_logits_, host_max_;
+  std::vector<int32_t> host_argmax_;
+  std::vector<RowMax> head_max_;
 
   std::mutex mutex_;
   std::condition_variable wake_;

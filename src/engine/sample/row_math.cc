@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/check.h"
 #include "engine/sample/lanes.h"
 
 namespace vllm {
@@ -23,12 +24,43 @@ float BlockMax(const float* x) {
   return std::max(std::max(best[0], best[1]), std::max(best[2], best[3]));
 }
 
-std::vector<Candidate> SortedRow(std::span<const float> row, int64_t k) {
+// Keeps the first k in the order of Before, the k-th at its place and the others in any order.
+void KeepFirst(std::vector<Candidate>& candidates, int64_t k) {
+  std::nth_element(candidates.begin(), candidates.begin() + (k - 1), candidates.end(), Before);
+  candidates.resize(k);
+}
+
+std::vector<Candidate> SelectFromWholeRow(std::span<const float> row, int64_t k) {
   std::vector<Candidate> all(row.size());
   for (size_t i = 0; i < row.size(); ++i) all[i] = {row[i], static_cast<int32_t>(i)};
-  std::partial_sort(all.begin(), all.begin() + k, all.end(), Before);
-  all.resize(k);
+  KeepFirst(all, k);
   return all;
+}
+
+// The k largest in any order, 1 <= k <= row.size(): a running threshold skips most of the row.
+std::vector<Candidate> Select(std::span<const float> row, int64_t k) {
+  if (k > static_cast<int64_t>(row.size()) / 8) return SelectFromWholeRow(row, k);
+  std::vector<Candidate> kept;
+  const size_t capacity = static_cast<size_t>(k) * 2 + 128;
+  kept.reserve(capacity);
+  bool full = false;  // `kept` has held k, and `threshold` is the k-th of those
+  float threshold = -kInf;
+  const auto offer = [&](size_t i) {
+    if (full && row[i] <= threshold) return;  // an equal with a higher id loses the tie
+    kept.push_back({row[i], static_cast<int32_t>(i)});
+    if (kept.size() < capacity) return;
+    KeepFirst(kept, k);
+    threshold = kept.back().value;
+    full = true;
+  };
+  size_t i = 0;
+  for (; i + kBlock <= row.size(); i += kBlock) {
+    if (full && BlockMax(row.data() + i) <= threshold) continue;
+    for (size_t j = i; j < i + kBlock; ++j) offer(j);
+  }
+  for (; i < row.size(); ++i) offer(i);
+  KeepFirst(kept, k);
+  return kept;
 }
 
 }  // namespace
@@ -107,33 +139,16 @@ int64_t CountAtLeast(std::span<const float> row, float value) {
 }
 
 std::vector<Candidate> TopK(std::span<const float> row, int64_t k) {
-  const int64_t size = static_cast<int64_t>(row.size());
-  k = std::clamp<int64_t>(k, 0, size);
+  k = std::clamp<int64_t>(k, 0, static_cast<int64_t>(row.size()));
   if (k == 0) return {};
-  if (k > size / 8) return SortedRow(row, k);
-  std::vector<Candidate> kept;
-  const size_t capacity = static_cast<size_t>(k) * 2 + 128;
-  kept.reserve(capacity);
-  bool full = false;  // `kept` has held k, and `threshold` is the k-th of those
-  float threshold = -kInf;
-  const auto offer = [&](size_t i) {
-    if (full && row[i] <= threshold) return;  // an equal with a higher id loses the tie
-    kept.push_back({row[i], static_cast<int32_t>(i)});
-    if (kept.size() < capacity) return;
-    std::nth_element(kept.begin(), kept.begin() + (k - 1), kept.end(), Before);
-    kept.resize(k);
-    threshold = kept.back().value;
-    full = true;
-  };
-  size_t i = 0;
-  for (; i + kBlock <= row.size(); i += kBlock) {
-    if (full && BlockMax(row.data() + i) <= threshold) continue;
-    for (size_t j = i; j < i + kBlock; ++j) offer(j);
-  }
-  for (; i < row.size(); ++i) offer(i);
-  std::partial_sort(kept.begin(), kept.begin() + k, kept.end(), Before);
-  kept.resize(k);
-  return kept;
+  std::vector<Candidate> top = Select(row, k);
+  std::sort(top.begin(), top.end(), Before);
+  return top;
+}
+
+float KthLargest(std::span<const float> row, int64_t k) {
+  CHECK(k >= 1 && k <= static_cast<int64_t>(row.size()), "rank ", k, " of ", row.size());
+  return Select(row, k)[k - 1].value;
 }
 
 std::vector<Candidate> CollectAtLeast(std::span<const float> row, float threshold) {

@@ -16,7 +16,9 @@ struct Candidate {
 struct RowMax {
   float value = 0;       // -inf for an empty row
   bool has_nan = false;  // NaN elements do not take part in `value`
+  int32_t index = -1;    // lowest that holds `value`; -1: not looked for
 };
+// Leaves the index alone.
 RowMax MaxOf(std::span<const float> row);
 
 // Lowest index whose element equals the maximum `value`; -1 when there is none.
@@ -35,9 +37,11 @@ LogSumExp LogSumExpOf(std::span<const float> row, float max);
 // Elements >= value: the 1-based rank of a token with that logit, ties included.
 int64_t CountAtLeast(std::span<const float> row, float value);
 
-// The k largest, descending; among equals the lower id first. k is clamped to the row. Sorts the whole row only when k
-// is a large part of it.
+// The k largest, descending; among equals the lower id first. k is clamped to the row. Only those k are sorted.
 std::vector<Candidate> TopK(std::span<const float> row, int64_t k);
+
+// The k-th largest element, 1 <= k <= row.size(). Sorts nothing.
+float KthLargest(std::span<const float> row, int64_t k);
 
 // Every element >= threshold, in the order of ids.
 std::vector<Candidate> CollectAtLeast(std::span<const float> row, float threshold);

@@ -26,10 +26,11 @@ bool WantsLogprobs(const SamplingParams& params) {
   return params.logprobs.has_value() || !params.logprob_token_ids.empty();
 }
 
-// Entry 0 is `token_id` with its rank, then `others` in their order, or the top k when there are none.
-PositionLogprobs Report(std::span<const float> logits, int32_t token_id, int k, std::span<const int32_t> others,
-                        bool as_logits) {
-  const LogSumExp norm = as_logits ? LogSumExp{} : LogSumExpOf(logits, MaxOf(logits).value);
+// Entry 0 is `token_id` with its rank, then `others` in their order, or the top k when there are none. `max` is the
+// largest of `logits`.
+PositionLogprobs Report(std::span<const float> logits, float max, int32_t token_id, int k,
+                        std::span<const int32_t> others, bool as_logits) {
+  const LogSumExp norm = as_logits ? LogSumExp{} : LogSumExpOf(logits, max);
   const auto score = [&](float logit) { return as_logits ? logit : norm.LogprobOf(logit); };
   PositionLogprobs out;
   const float own = logits[token_id];
@@ -80,11 +81,15 @@ int32_t SampleRandom(const SampleRow& row, float max, bool write_back) {
 
 }  // namespace
 
+bool Sampler::NeedsLogits(const SampleRow& row) {
+  return !row.params->greedy() || !row.allowed_mask.empty() || WantsLogprobs(*row.params) || NeedsLogitsSteps(row);
+}
+
 SampledToken Sampler::Sample(const SampleRow& row) const {
   const SamplingParams& params = *row.params;
   const std::span<float> logits = row.logits;
-  CHECK(!logits.empty(), "a row without logits");
-  RowMax max = MaxOf(logits);
+  CHECK(!logits.empty() || (row.max && !NeedsLogits(row)), "a row without logits");
+  RowMax max = row.max ? *row.max : MaxOf(logits);
   if (max.has_nan) {
     return {.error =
                 base::MakeError(base::ErrorCode::kInternal, "the model's logits hold NaN at position ", row.position)};
@@ -99,6 +104,7 @@ SampledToken Sampler::Sample(const SampleRow& row) const {
   // Raw logprobs are of the row before the steps below; kept per thread, as steps allocate nothing of this size.
   thread_local std::vector<float> raw;
   std::span<const float> report_row = logits;
+  const float raw_max = max.value;
   if (wants_logprobs && changes_row && !UsesProcessed(mode_)) {
     raw.assign(logits.begin(), logits.end());
     report_row = raw;
@@ -112,23 +118,27 @@ SampledToken Sampler::Sample(const SampleRow& row) const {
                                      "no token may follow: the request's masks forbid the whole vocabulary")};
   }
   SampledToken out;
-  out.token_id = params.greedy() ? FirstIndexOf(logits, max.value)
-                                 : SampleRandom(row, max.value, wants_logprobs && UsesProcessed(mode_));
+  if (params.greedy()) {
+    out.token_id = max.index >= 0 ? max.index : FirstIndexOf(logits, max.value);
+  } else {
+    out.token_id = SampleRandom(row, max.value, wants_logprobs && UsesProcessed(mode_));
+  }
   CHECK(out.token_id >= 0, "no token was sampled");
   if (wants_logprobs) {
-    out.logprobs =
-        Report(report_row, out.token_id, params.logprobs.value_or(0), params.logprob_token_ids, UsesLogits(mode_));
+    const float report_max = UsesProcessed(mode_) ? MaxOf(logits).value : raw_max;
+    out.logprobs = Report(report_row, report_max, out.token_id, params.logprobs.value_or(0), params.logprob_token_ids,
+                          UsesLogits(mode_));
   }
   return out;
 }
 
-PositionLogprobs LogprobsOf(std::span<const float> logits, int32_t token_id, int k) {
+PositionLogprobs LogprobsOf(std::span<const float> logits, const RowMax& max, int32_t token_id, int k) {
   CHECK(token_id >= 0 && static_cast<size_t>(token_id) < logits.size(), "token ", token_id, " of ", logits.size());
-  if (!MaxOf(logits).has_nan) return Report(logits, token_id, k, {}, false);
+  if (!max.has_nan) return Report(logits, max.value, token_id, k, {}, false);
   // NaN has no order; such a token counts as impossible.
   std::vector<float> clean(logits.begin(), logits.end());
   for (float& logit : clean) logit = logit == logit ? logit : -kInf;
-  return Report(clean, token_id, k, {}, false);
+  return Report(clean, MaxOf(clean).value, token_id, k, {}, false);
 }
 
 }  // namespace vllm

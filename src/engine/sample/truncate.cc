@@ -13,11 +13,6 @@ bool Before(const Candidate& a, const Candidate& b) { return a.value != b.value 
 
 double MassOf(const Candidate& candidate, float max) { return std::exp(static_cast<double>(candidate.value) - max); }
 
-std::vector<Candidate> TopKOfRow(std::span<const float> row, int64_t k) {
-  const std::vector<Candidate> top = TopK(row, k);
-  return CollectAtLeast(row, top.back().value);
-}
-
 void KeepTopK(std::vector<Candidate>& candidates, size_t k) {
   if (k >= candidates.size()) return;
   std::nth_element(candidates.begin(), candidates.begin() + (k - 1), candidates.end(), Before);
@@ -107,7 +102,7 @@ std::vector<Candidate> Truncate(std::span<const float> row, float max, const Tru
     if (collected) {
       KeepTopK(candidates, static_cast<size_t>(truncation.top_k));
     } else {
-      candidates = TopKOfRow(row, truncation.top_k);
+      candidates = CollectAtLeast(row, KthLargest(row, truncation.top_k));
       collected = true;
     }
   }

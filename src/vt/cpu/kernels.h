@@ -13,6 +13,7 @@ void CpuPagedAttention(const OpArgs& args, KernelContext& context);
 void CpuGatedAct(const OpArgs& args, KernelContext& context);
 void CpuGatherRows(const OpArgs& args, KernelContext& context);
 void CpuSoftcap(const OpArgs& args, KernelContext& context);
+void CpuRowMax(const OpArgs& args, KernelContext& context);
 void CpuAttention(const OpArgs& args, KernelContext& context);
 
 }  // namespace vt

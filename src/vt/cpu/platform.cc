@@ -107,6 +107,9 @@ class HostPlatform final : public Platform {
   std::unique_ptr<Queue> MakeQueue() override { return std::make_unique<HostQueue>(pool_, isa_); }
   Packer* packer() override { return packer_.get(); }
 
+ protected:
+  void RunOnHost(int64_t count, RangeFn run, void* state) override { pool_->Run(count, 1, run, state); }
+
  private:
   PlatformInfo info_;
   Isa isa_ = Isa::kAvx2;

@@ -16,6 +16,7 @@ void RegisterCpuOps() {
   RegisterOp({OpId::kGatedAct, DeviceType::kCpu, "cpu", CpuGatedAct});
   RegisterOp({OpId::kGatherRows, DeviceType::kCpu, "cpu", CpuGatherRows});
   RegisterOp({OpId::kSoftcap, DeviceType::kCpu, "cpu", CpuSoftcap});
+  RegisterOp({OpId::kRowMax, DeviceType::kCpu, "cpu", CpuRowMax});
   RegisterOp({OpId::kAttention, DeviceType::kCpu, "cpu", CpuAttention});
 }
 

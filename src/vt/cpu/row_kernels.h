@@ -39,6 +39,12 @@ struct QkRows {
   int64_t block_size = 0, block_stride = 0, v_offset = 0, token_stride = 0;
 };
 
+// A maximum and the lowest place that holds it; NaN and -1 where one element is NaN.
+struct MaxAt {
+  float value = 0;
+  int32_t index = -1;
+};
+
 enum class RowActivation : int8_t { kSilu, kGeluTanh };
 
 // All noexcept and thread-safe on disjoint rows; a row's result depends on that row alone.
@@ -49,6 +55,8 @@ struct RowKernels {
   void (*gated_act)(RowActivation act, const float* gate, const float* up, float* out, int64_t n) = nullptr;
   // x[i] = cap * tanh(x[i] * scale / cap); cap 0: x[i] *= scale
   void (*softcap)(float* x, int64_t n, float scale, float cap) = nullptr;
+  // Of x[0, n), n > 0.
+  MaxAt (*row_max)(const float* x, int64_t n) = nullptr;
 };
 
 extern const RowKernels kRowKernelsAvx2;

@@ -179,7 +179,75 @@ void Softcap(float* x, int64_t n, float scale, float cap) {
   });
 }
 
-constexpr RowKernels kTable = {AddNorm, QkNormRopeCacheWrite, GatedAct, Softcap};
+// Calls f(i) for vectors that cover [0, n); the last may overlap the one before it. n >= Vec::kLanes.
+template <class F>
+inline __attribute__((always_inline)) void ForWholeLanes(int64_t n, F&& f) {
+  int64_t i = 0;
+  for (; i + Vec::kLanes <= n; i += Vec::kLanes) f(i);
+  if (i < n) f(n - Vec::kLanes);
+}
+
+MaxAt RowMaxShort(const float* x, int64_t n) {
+  MaxAt best = {x[0], 0};
+  for (int64_t i = 0; i < n; ++i) {
+    if (x[i] != x[i]) return {x[i], -1};
+    if (x[i] > best.value) best = {x[i], static_cast<int32_t>(i)};
+  }
+  return best;
+}
+
+// Place of the first element of x[0, n) that equals `value`, which is there; n >= Vec::kLanes.
+int64_t PlaceOf(const float* x, int64_t n, float value) {
+  const Vec::F wanted = Vec::Set(value);
+  int64_t i = 0;
+  Vec::M equal = Vec::Equal(Vec::Load(x), wanted);
+  while (!Vec::Any(equal)) {
+    i = i + 2 * Vec::kLanes <= n ? i + Vec::kLanes : n - Vec::kLanes;
+    equal = Vec::Equal(Vec::Load(x + i), wanted);
+  }
+  return i + Vec::FirstLane(equal);
+}
+
+// Keeps only maxima and the block of the largest; that block is then read again for the place.
+MaxAt RowMax(const float* x, int64_t n) {
+  if (n < Vec::kLanes) return RowMaxShort(x, n);
+  constexpr int64_t kBlock = 2048, kStep = 4 * Vec::kLanes;
+  Vec::F best = Vec::Set(-__builtin_inff());
+  int64_t best_begin = 0, best_count = n < kBlock ? n : kBlock;
+  for (int64_t begin = 0; begin < n;) {
+    // The rest goes with the last block, so that no block is shorter than a vector.
+    const int64_t count = n - begin < 2 * kBlock ? n - begin : kBlock;
+    const float* p = x + begin;
+    Vec::F m0 = Vec::Load(p), m1 = m0, m2 = m0, m3 = m0;
+    Vec::M nan = Vec::Unordered(m0, m0);
+    int64_t i = 0;
+    for (; i + kStep <= count; i += kStep) {
+      const Vec::F a = Vec::Load(p + i), b = Vec::Load(p + i + Vec::kLanes);
+      const Vec::F c = Vec::Load(p + i + 2 * Vec::kLanes), d = Vec::Load(p + i + 3 * Vec::kLanes);
+      nan = Vec::Or(nan, Vec::Or(Vec::Unordered(a, b), Vec::Unordered(c, d)));
+      m0 = Vec::Max(a, m0), m1 = Vec::Max(b, m1), m2 = Vec::Max(c, m2), m3 = Vec::Max(d, m3);
+    }
+    if (i < count) {
+      const int64_t from = count - i < Vec::kLanes ? count - Vec::kLanes : i;
+      ForWholeLanes(count - from, [&](int64_t j) {
+        const Vec::F a = Vec::Load(p + from + j);
+        nan = Vec::Or(nan, Vec::Unordered(a, a));
+        m0 = Vec::Max(a, m0);
+      });
+    }
+    if (Vec::Any(nan)) return {__builtin_nanf(""), -1};
+    m0 = Vec::Max(Vec::Max(m0, m1), Vec::Max(m2, m3));
+    if (Vec::Any(Vec::Greater(m0, best))) {
+      best = Vec::Set(Vec::Largest(m0));
+      best_begin = begin, best_count = count;
+    }
+    begin += count;
+  }
+  const float value = Vec::First(best);
+  return {value, static_cast<int32_t>(best_begin + PlaceOf(x + best_begin, best_count, value))};
+}
+
+constexpr RowKernels kTable = {AddNorm, QkNormRopeCacheWrite, GatedAct, Softcap, RowMax};
 
 }  // namespace
 }  // namespace vt

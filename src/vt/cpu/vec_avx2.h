@@ -61,6 +61,16 @@ struct Vec {
   }
   static float First(F v) { return _mm256_cvtss_f32(v); }
 
+  // A condition for each lane.
+  using M = __m256;
+  static M Unordered(F a, F b) { return _mm256_cmp_ps(a, b, _CMP_UNORD_Q); }  // either is NaN
+  static M Equal(F a, F b) { return _mm256_cmp_ps(a, b, _CMP_EQ_OQ); }
+  static M Greater(F a, F b) { return _mm256_cmp_ps(a, b, _CMP_GT_OQ); }
+  static M Or(M a, M b) { return _mm256_or_ps(a, b); }
+  static bool Any(M m) { return _mm256_movemask_ps(m) != 0; }
+  // The lowest lane that is set; one is.
+  static int FirstLane(M m) { return __builtin_ctz(static_cast<unsigned>(_mm256_movemask_ps(m))); }
+
   static F LoadBf16(const uint16_t* p) { return Widen(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
   // head_dim is a multiple of 8, so parts of a bf16 vector are whole here; n is 8.
   static F LoadBf16Part(const uint16_t* p, int64_t) { return LoadBf16(p); }

@@ -58,6 +58,16 @@ struct Vec {
   }
   static float First(F v) { return _mm512_cvtss_f32(v); }
 
+  // A condition for each lane.
+  using M = __mmask16;
+  static M Unordered(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q); }  // either is NaN
+  static M Equal(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
+  static M Greater(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
+  static M Or(M a, M b) { return static_cast<M>(a | b); }
+  static bool Any(M m) { return m != 0; }
+  // The lowest lane that is set; one is.
+  static int FirstLane(M m) { return __builtin_ctz(m); }
+
   static F LoadBf16(const uint16_t* p) { return Widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
   static F LoadBf16Part(const uint16_t* p, int64_t n) { return Widen(_mm256_maskz_loadu_epi16(Mask(n), p)); }
   // Rounds to nearest even; a NaN stays one.

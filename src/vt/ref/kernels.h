@@ -16,6 +16,7 @@ void RefPagedAttention(const OpArgs& args, KernelContext& context);
 void RefGatedAct(const OpArgs& args, KernelContext& context);
 void RefGatherRows(const OpArgs& args, KernelContext& context);
 void RefSoftcap(const OpArgs& args, KernelContext& context);
+void RefRowMax(const OpArgs& args, KernelContext& context);
 void RefAttention(const OpArgs& args, KernelContext& context);
 
 }  // namespace vt

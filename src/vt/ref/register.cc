@@ -16,6 +16,7 @@ void RegisterRefOps() {
     RegisterOp({OpId::kGatedAct, device, "ref", RefGatedAct});
     RegisterOp({OpId::kGatherRows, device, "ref", RefGatherRows});
     RegisterOp({OpId::kSoftcap, device, "ref", RefSoftcap});
+    RegisterOp({OpId::kRowMax, device, "ref", RefRowMax});
     RegisterOp({OpId::kAttention, device, "ref", RefAttention});
   }
 }

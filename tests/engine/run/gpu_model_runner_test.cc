@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -17,12 +18,45 @@ namespace {
 
 using namespace testing;
 
+// The opaque device, counting the bytes that its queues copy to the host.
+class CountingPlatform : public vt::Platform {
+ public:
+  const vt::PlatformInfo& info() const override { return device_->info(); }
+  vt::Buffer Allocate(size_t bytes) override { return device_->Allocate(bytes); }
+  std::unique_ptr<vt::Queue> MakeQueue() override { return std::make_unique<Queue>(device_->MakeQueue(), &bytes_); }
+  // Bytes since the last call.
+  int64_t TakeBytes() { return bytes_.exchange(0); }
+
+ private:
+  class Queue : public vt::Queue {
+   public:
+    Queue(std::unique_ptr<vt::Queue> queue, std::atomic<int64_t>* bytes) : queue_(std::move(queue)), bytes_(bytes) {}
+    void Launch(const vt::OpKernel& kernel, const vt::OpArgs& args, const vt::KernelOptions& options) override {
+      queue_->Launch(kernel, args, options);
+    }
+    void CopyAsync(vt::Tensor dst, vt::Tensor src) override {
+      if (dst.device.type == vt::DeviceType::kCpu) *bytes_ += src.bytes();
+      queue_->CopyAsync(dst, src);
+    }
+    vt::Event Record() override { return queue_->Record(); }
+    void Wait(vt::Event event) override { queue_->Wait(event); }
+
+   private:
+    std::unique_ptr<vt::Queue> queue_;
+    std::atomic<int64_t>* bytes_;
+  };
+
+  std::shared_ptr<vt::Platform> device_ = vt::MakePlatform(vt::DeviceType::kOpaque);
+  std::atomic<int64_t> bytes_{0};
+};
+
 struct Rig {
-  std::shared_ptr<vt::Platform> platform = vt::MakePlatform(vt::DeviceType::kCpu);
+  std::shared_ptr<vt::Platform> platform;
   std::unique_ptr<LoadedModel> model;
   std::unique_ptr<GPUModelRunner> runner;
 
-  explicit Rig(const std::string& folder) {
+  explicit Rig(const std::string& folder, std::shared_ptr<vt::Platform> device = vt::MakePlatform(vt::DeviceType::kCpu))
+      : platform(std::move(device)) {
     model = LoadedModel::FromModelDir(folder);
     model->LoadWeights(*platform);
     runner = std::make_unique<GPUModelRunner>(
@@ -94,6 +128,62 @@ TEST(GpuModelRunnerTest, SamplesTheRowsThatAskedAndNoOthers) {
   const std::vector<float> golden = TinyLogprobs("llama");
   const auto row = golden.begin() + 19 * kTinyVocab;
   EXPECT_EQ(output.sequences[0].token_ids[0], std::max_element(row, row + kTinyVocab) - row);
+}
+
+// One sequence for each of these, all with the same prompt.
+std::vector<SamplingParams> MixedParams() {
+  std::vector<SamplingParams> all(4);
+  all[0].temperature = 0;
+  all[1].temperature = 0, all[1].logprobs = 2;
+  all[2].temperature = 1.5;
+  all[3].temperature = 1.5, all[3].top_p = 0.9;
+  return all;
+}
+
+SchedulerOutput StepOf(const std::vector<SamplingParams>& params) {
+  SchedulerOutput step;
+  for (size_t i = 0; i < params.size(); ++i) {
+    const std::vector<int32_t> prompt = TinyTokens();
+    step.new_requests.push_back(
+        Request(i + 1, {prompt.begin(), prompt.begin() + 9}, params[i], {static_cast<int32_t>(i + 1)}));
+    step.new_requests.back().seed = 5 + i;
+    step.scheduled.push_back({.id = i + 1, .num_tokens = 9, .samples = true});
+    step.total_tokens += 9;
+  }
+  return step;
+}
+
+TEST(GpuModelRunnerTest, CopiesLogitsOfThoseRowsOnlyThatNeedThem) {
+  const auto platform = std::make_shared<CountingPlatform>();
+  Rig rig(WriteTinyModel("llama"), platform);
+  rig.runner->initialize_kv_cache(rig.Cache(16));
+  constexpr int64_t kMaximum = 8, kRow = kTinyVocab * 4;  // bytes
+  const std::vector<SamplingParams> params = MixedParams();
+  platform->TakeBytes();
+  rig.runner->ExecuteModel(StepOf({params[0], params[0], params[0]})).get();
+  EXPECT_EQ(platform->TakeBytes(), 3 * kMaximum);
+  rig.runner->ExecuteModel(StepOf(params)).get();
+  EXPECT_EQ(platform->TakeBytes(), 4 * kMaximum + 3 * kRow);
+}
+
+TEST(GpuModelRunnerTest, ARowIsSampledTheSameAloneAndAmongOthers) {
+  for (const vt::DeviceType device : {vt::DeviceType::kCpu, vt::DeviceType::kOpaque}) {
+    Rig rig(WriteTinyModel("llama"), vt::MakePlatform(device));
+    rig.runner->initialize_kv_cache(rig.Cache(16));
+    const SchedulerOutput all = StepOf(MixedParams());
+    const ModelRunnerOutput together = rig.runner->ExecuteModel(all).get();
+    for (size_t i = 0; i < all.scheduled.size(); ++i) {
+      SchedulerOutput step;
+      step.new_requests = {all.new_requests[i]};
+      step.scheduled = {all.scheduled[i]};
+      const SequenceOutput alone = rig.runner->ExecuteModel(step).get().sequences[0];
+      EXPECT_EQ(alone.token_ids, together.sequences[i].token_ids) << i;
+      ASSERT_EQ(alone.logprobs.size(), together.sequences[i].logprobs.size());
+      for (size_t p = 0; p < alone.logprobs.size(); ++p)
+        for (size_t k = 0; k < alone.logprobs[p].size(); ++k)
+          EXPECT_EQ(alone.logprobs[p][k].logprob, together.sequences[i].logprobs[p][k].logprob);
+    }
+  }
 }
 
 TEST(GpuModelRunnerTest, ScoresAPromptOverSeveralStepsOnce) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <limits>
@@ -312,12 +313,84 @@ TEST(SamplerTest, ReportsExactlyTheTokensAskedFor) {
   EXPECT_NEAR(got[0].logprob - got[2].logprob, 2, 1e-5);
 }
 
+TEST(SamplerTest, AGreedyRowNeedsNothingButItsMaximum) {
+  SamplingParams greedy;
+  greedy.temperature = 0;
+  const SampleRow row = {.params = &greedy, .max = RowMax{.value = 2.5f, .index = 77}};
+  EXPECT_FALSE(Sampler::NeedsLogits(row));
+  EXPECT_EQ(Sampler(LogprobsMode::kRawLogprobs).Sample(row).token_id, 77);
+  SampleRow broken = row;
+  broken.max = RowMax{.value = std::nanf(""), .has_nan = true};
+  EXPECT_TRUE(Sampler(LogprobsMode::kRawLogprobs).Sample(broken).error.has_value());
+  broken.max = RowMax{.value = -kInf, .index = 0};
+  EXPECT_TRUE(Sampler(LogprobsMode::kRawLogprobs).Sample(broken).error.has_value());
+}
+
+TEST(SamplerTest, WhateverReadsOrChangesARowNeedsItsLogits) {
+  const std::vector<uint32_t> mask = {1};
+  const auto needs = [](auto change) {
+    SamplingParams params;
+    params.temperature = 0;
+    SampleRow row = {.params = &params};
+    change(params, row);
+    return Sampler::NeedsLogits(row);
+  };
+  EXPECT_TRUE(needs([](SamplingParams& p, SampleRow&) { p.temperature = 1; }));
+  EXPECT_TRUE(needs([](SamplingParams& p, SampleRow&) { p.logprobs = 0; }));
+  EXPECT_TRUE(needs([](SamplingParams& p, SampleRow&) { p.logprob_token_ids = {3}; }));
+  EXPECT_TRUE(needs([](SamplingParams& p, SampleRow&) { p.presence_penalty = 1; }));
+  EXPECT_TRUE(needs([](SamplingParams& p, SampleRow&) { p.bad_words_ids = {{3}}; }));
+  EXPECT_TRUE(needs([&](SamplingParams&, SampleRow& row) { row.allowed_mask = mask; }));
+  EXPECT_TRUE(needs([](SamplingParams& p, SampleRow&) { p.min_tokens = 1, p.all_stop_token_ids = {2}; }));
+}
+
+TEST(SamplerTest, AMaximumFoundBeforehandChangesNoResult) {
+  const Json golden = ReadGolden();
+  for (const Json& c : golden["cases"]) {
+    for (const LogprobsMode mode : {LogprobsMode::kRawLogprobs, LogprobsMode::kProcessedLogprobs}) {
+      SamplingParams params = ParamsOf(c);
+      params.logprobs = 3;
+      std::vector<float> row = RowOf(c, golden["vocab"]);
+      const std::vector<int32_t> prompt = c["prompt"], output = c["output"];
+      RowMax max = MaxOf(row);
+      max.index = FirstIndexOf(row, max.value);
+      const SampledToken got = Sampler(mode).Sample({.params = &params,
+                                                     .logits = row,
+                                                     .prompt_ids = prompt,
+                                                     .output_ids = output,
+                                                     .seed = static_cast<uint64_t>(c["seed"].get<int64_t>()),
+                                                     .position = static_cast<int64_t>(prompt.size() + output.size()),
+                                                     .max = max});
+      const SampledToken expected = SampleGolden(c, golden["vocab"], mode, 3);
+      EXPECT_EQ(got.token_id, expected.token_id) << c["name"];
+      ASSERT_EQ(got.logprobs.size(), expected.logprobs.size());
+      for (size_t i = 0; i < got.logprobs.size(); ++i) EXPECT_EQ(got.logprobs[i].logprob, expected.logprobs[i].logprob);
+    }
+  }
+}
+
+TEST(RowMathTest, TopKIsTheHeadOfTheSortedRowForEveryK) {
+  std::vector<float> row(3000);
+  for (size_t i = 0; i < row.size(); ++i) row[i] = static_cast<float>((i * 7919) % 500);  // six of every value
+  std::vector<Candidate> sorted;
+  for (size_t i = 0; i < row.size(); ++i) sorted.push_back({row[i], static_cast<int32_t>(i)});
+  std::sort(sorted.begin(), sorted.end(), [](const Candidate& a, const Candidate& b) {
+    return a.value != b.value ? a.value > b.value : a.id < b.id;
+  });
+  for (const int64_t k : {1, 2, 5, 6, 7, 40, 374, 375, 376, 1500, 2999, 3000}) {
+    const std::vector<Candidate> top = TopK(row, k);
+    ASSERT_EQ(static_cast<int64_t>(top.size()), k);
+    for (int64_t i = 0; i < k; ++i) ASSERT_EQ(top[i].id, sorted[i].id) << k << " " << i;
+    EXPECT_EQ(KthLargest(row, k), sorted[k - 1].value) << k;
+  }
+}
+
 TEST(LogprobsOfTest, GivesTheTokenThenTheTopOnes) {
   std::vector<float> logits(1000);
   for (size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<float>((i * 37) % 1000) * 0.01f;
   double sum = 0;
   for (const float logit : logits) sum += std::exp(static_cast<double>(logit));
-  const PositionLogprobs got = LogprobsOf(logits, 5, 4);
+  const PositionLogprobs got = LogprobsOf(logits, MaxOf(logits), 5, 4);
   ASSERT_EQ(got.size(), 5u);
   EXPECT_EQ(got[0].token_id, 5);
   EXPECT_EQ(got[0].rank, 1000 - 185);
@@ -326,14 +399,14 @@ TEST(LogprobsOfTest, GivesTheTokenThenTheTopOnes) {
     EXPECT_EQ((got[i].token_id * 37) % 1000, 1000 - i);
     EXPECT_EQ(got[i].rank, i);
   }
-  EXPECT_EQ(LogprobsOf(logits, 5, 0).size(), 1u);
-  EXPECT_EQ(LogprobsOf(logits, 5, -1).size(), 1001u);
+  EXPECT_EQ(LogprobsOf(logits, MaxOf(logits), 5, 0).size(), 1u);
+  EXPECT_EQ(LogprobsOf(logits, MaxOf(logits), 5, -1).size(), 1001u);
 }
 
 TEST(LogprobsOfTest, TreatsNanAsImpossible) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   std::vector<float> logits = {nan, 1.0f, nan, 1.0f, -kInf};
-  const PositionLogprobs got = LogprobsOf(logits, 0, 2);
+  const PositionLogprobs got = LogprobsOf(logits, MaxOf(logits), 0, 2);
   EXPECT_EQ(got[0].logprob, -kInf);
   EXPECT_NEAR(got[1].logprob, std::log(0.5), 1e-6);
   EXPECT_EQ(got[2].token_id, 3);

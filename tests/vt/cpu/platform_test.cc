@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "base/cpu_info.h"
 #include "base/result.h"
@@ -121,6 +123,14 @@ TEST(HostQueue, RunsAKernelAtOnceOnAllWorkersAndCountsIt) {
   const uint64_t before = executed();
   queue->Launch(*kernel, OpArgs(SoftcapOp<Tensor>{.x = x.view(), .scale = 2}), {});
   EXPECT_EQ(executed(), before + 1);
+}
+
+TEST(HostPlatform, HostWorkRunsOnceForEachIndexOnAllWorkers) {
+  const auto platform = MakeHostPlatform(DeviceType::kCpu, {.threads = 3});
+  std::vector<std::atomic<int>> runs(1000);
+  platform->ForEachOnHost(1000, [&](int64_t i) { ++runs[i]; });
+  for (const std::atomic<int>& count : runs) EXPECT_EQ(count, 1);
+  platform->ForEachOnHost(0, [&](int64_t) { ADD_FAILURE() << "nothing was asked for"; });
 }
 
 TEST(HostQueue, CopiesAtOnceAndItsEventsHavePassed) {

@@ -140,6 +140,71 @@ TEST_P(CpuRowOps, GatherRowsRefusesAnIndexPastTheRows) {
       base::InternalError);
 }
 
+struct RowMaxCase {
+  HostTensor<float> x, max;
+  HostTensor<int32_t> index;
+  explicit RowMaxCase(HostTensor<float> values)
+      : x(std::move(values)), max({x.shape[0]}, -5.0f), index({x.shape[0]}, -5) {}
+  RowMaxOp<Tensor> Bind() { return {.x = x.view(), .max = max.view(), .index = index.view()}; }
+};
+
+// Both kernels on the same rows; NaN equals NaN.
+void ExpectTheSameMaxima(HostTensor<float> x, KernelContext& context) {
+  RowMaxCase expected(x), got(std::move(x));
+  RefRowMax(expected.Bind(), context);
+  CpuRowMax(got.Bind(), context);
+  ASSERT_EQ(got.index.values, expected.index.values) << got.x.shape[1];
+  for (size_t r = 0; r < got.max.values.size(); ++r) {
+    if (std::isnan(expected.max.values[r]))
+      ASSERT_TRUE(std::isnan(got.max.values[r])) << r;
+    else
+      ASSERT_EQ(got.max.values[r], expected.max.values[r]) << r;
+  }
+}
+
+TEST_P(CpuRowOps, RowMaxEqualsThePlainOneAtEveryWidth) {
+  std::vector<int64_t> widths = kWidths;
+  for (int64_t width : {63, 64, 65, 2047, 2048, 2049, 4095, 4096, 4097, 6150, 40000}) widths.push_back(width);
+  for (int64_t width : widths) ExpectTheSameMaxima(RandomTensor({3, width}, 21), threaded_);
+}
+
+TEST_P(CpuRowOps, RowMaxFindsTheFirstOfEqualsWhereverTheyStand) {
+  // Around the ends of vectors, of unrolled steps, of blocks, of ranges, and of the row.
+  const std::vector<int64_t> places = {0,    1,    7,    8,    15,   16,   63,   64,  2047,
+                                       2048, 4095, 4096, 4097, 8191, 8192, 9998, 9999};
+  for (int64_t first : places)
+    for (int64_t second : places) {
+      HostTensor<float> x({1, 10000}, -1.0f);
+      x.values[static_cast<size_t>(first)] = x.values[static_cast<size_t>(second)] = 3;
+      ExpectTheSameMaxima(std::move(x), threaded_);
+    }
+}
+
+TEST_P(CpuRowOps, RowMaxTellsOfANanWhereverItStands) {
+  for (int64_t width : {1, 5, 17, 100, 10000})
+    for (int64_t place : {int64_t{0}, width / 3, width / 2, width - 2, width - 1}) {
+      HostTensor<float> x = RandomTensor({2, width}, 22);
+      x.values[static_cast<size_t>(width + std::max<int64_t>(place, 0))] = NAN;
+      ExpectTheSameMaxima(std::move(x), threaded_);
+    }
+}
+
+TEST_P(CpuRowOps, RowMaxTakesInfinitiesAndZerosOfBothSigns) {
+  for (int64_t width : {3, 33, 5000}) {
+    HostTensor<float> x({4, width}, -INFINITY);
+    float* rows = x.values.data();
+    rows[width + width / 2] = INFINITY, rows[width + width - 1] = INFINITY;
+    rows[2 * width + 1] = -0.0f, rows[2 * width + 2] = 0.0f;
+    rows[3 * width + 1] = 0.0f, rows[3 * width + 2] = -0.0f;
+    ExpectTheSameMaxima(std::move(x), threaded_);
+  }
+}
+
+TEST_P(CpuRowOps, RowMaxSpreadsOneRowOverTheWorkers) {
+  ExpectTheSameMaxima(RandomTensor({1, 60000}, 23), threaded_);
+  EXPECT_EQ(threaded_.barriers(), 1);
+}
+
 struct QkCase {
   int64_t tokens;
   int heads, kv_heads, head_dim;

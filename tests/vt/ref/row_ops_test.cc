@@ -134,5 +134,16 @@ TEST(RefSoftcap, CapsOrOnlyScales) {
   EXPECT_FLOAT_EQ(x.values[1], -60);
 }
 
+TEST(RefRowMax, GivesTheLargestAndTheFirstColumnThatHoldsIt) {
+  HostTensor<float> x({4, 3}, Floats{1, 7, 7, -INFINITY, -INFINITY, -INFINITY, 2, INFINITY, 3, 9, NAN, 1});
+  HostTensor<float> max({4}, 0.0f);
+  HostTensor<int32_t> index({4}, 0);
+  ThreadContext context;
+  RefRowMax(RowMaxOp<Tensor>{.x = x.view(), .max = max.view(), .index = index.view()}, context);
+  EXPECT_EQ(index.values, (std::vector<int32_t>{1, 0, 1, -1}));
+  EXPECT_EQ(Floats(max.values.begin(), max.values.begin() + 3), (Floats{7, -INFINITY, INFINITY}));
+  EXPECT_TRUE(std::isnan(max.values[3]));
+}
+
 }  // namespace
 }  // namespace vt

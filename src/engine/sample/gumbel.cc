@@ -6,31 +6,13 @@
 #include <limits>
 
 #include "engine/sample/lanes.h"
+#include "engine/sample/noise_hash.h"
+#include "engine/sample/row_passes.h"
 
 namespace vllm {
 namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kLn2 = 0.69314718f;
-
-template <class Word>
-Word Rotate(Word value, int by) {
-  return (value << by) | (value >> (32 - by));
-}
-
-template <class Word>
-Word Mix(Word hash, Word key) {
-  key = Rotate<Word>(key * 0xCC9E2D51u, 15) * 0x1B873593u;
-  return Rotate<Word>(hash ^ key, 13) * 5u + 0xE6546B64u;
-}
-
-template <class Word>
-Word Finish(Word hash) {
-  hash ^= 16u;  // bytes hashed
-  hash = (hash ^ (hash >> 16)) * 0x85EBCA6Bu;
-  hash = (hash ^ (hash >> 13)) * 0xC2B2AE35u;
-  return hash ^ (hash >> 16);
-}
 
 // The part of the hash that all tokens of a row share.
 uint32_t Prefix(const NoiseKey& key) {
@@ -52,16 +34,8 @@ struct Best {
   }
 };
 
-// An upper bound of the noise, a little too large (rounding included): -log(-log(1-u)) <= -log(u), and log2(u) is at
-// least its chord, read off the float's bits.
-Floats NoiseBound(Uints bits) {
-  // Both halves convert exactly; the sum is rounded, hence the slack at the end.
-  const Floats high = __builtin_convertvector(BitCast<Ints>(bits >> 16), Floats);
-  const Floats low = __builtin_convertvector(BitCast<Ints>(bits & 0xFFFFu), Floats);
-  const Floats u = high * 1.52587890625e-05f + (low + 0.5f) * 2.3283064365386963e-10f;
-  const Floats log2_chord = __builtin_convertvector(BitCast<Ints>(u) - 0x3F800000, Floats) * 1.1920929e-07f;
-  return log2_chord * -kLn2 + 1e-4f;
-}
+// A bound must reach the best score, rounded so that none which could win is passed over.
+float MustReach(double score) { return std::nextafterf(static_cast<float>(score), -kInf); }
 
 }  // namespace
 
@@ -78,18 +52,15 @@ int32_t GumbelArgmax(std::span<const float> row, float max, const NoiseKey& key)
   const int32_t likeliest = FirstIndexOf(row, max);
   if (likeliest < 0) return -1;
   best.Offer(max, likeliest, prefix);
-  const Uints shared = FillU(prefix);
-  size_t i = 0;
-  for (; i + kLanes <= row.size(); i += kLanes) {
-    const uint32_t first = static_cast<uint32_t>(i);
-    const Uints bits = Finish<Uints>(Mix<Uints>(shared, Uints{first, first + 1, first + 2, first + 3}));
-    const Floats bound = (Load(row.data() + i) - max) + NoiseBound(bits);
-    const float must_reach = std::nextafterf(static_cast<float>(best.score), -kInf);
-    if (!Any(bound >= Fill(must_reach))) [[likely]]
-      continue;
-    for (size_t j = i; j < i + kLanes; ++j) best.Offer(row[j], static_cast<int32_t>(j), prefix);
+  const RowPasses& passes = BestRowPasses();
+  const int64_t size = static_cast<int64_t>(row.size());
+  int64_t i = 0;
+  for (;;) {
+    i = passes.next_noisy(row.data(), i, size, max, prefix, MustReach(best.score));
+    if (i + kNoiseGroup > size) break;
+    for (const int64_t end = i + kNoiseGroup; i < end; ++i) best.Offer(row[i], static_cast<int32_t>(i), prefix);
   }
-  for (; i < row.size(); ++i) best.Offer(row[i], static_cast<int32_t>(i), prefix);
+  for (; i < size; ++i) best.Offer(row[i], static_cast<int32_t>(i), prefix);
   return best.id;
 }
 
@@ -101,12 +72,11 @@ int32_t GumbelArgmax(std::span<const Candidate> candidates, const NoiseKey& key)
   const Uints shared = FillU(prefix);
   for (; i + kLanes <= candidates.size(); i += kLanes) {
     const Candidate* c = &candidates[i];
-    const Uints ids = {static_cast<uint32_t>(c[0].id), static_cast<uint32_t>(c[1].id), static_cast<uint32_t>(c[2].id),
-                       static_cast<uint32_t>(c[3].id)};
-    const Floats values = Floats{c[0].value, c[1].value, c[2].value, c[3].value} - candidates.front().value;
-    const Floats bound = values + NoiseBound(Finish<Uints>(Mix<Uints>(shared, ids)));
-    const float must_reach = std::nextafterf(static_cast<float>(best.score), -kInf);
-    if (!Any(bound >= Fill(must_reach))) [[likely]]
+    Uints ids = {};
+    Floats values = {};
+    for (int j = 0; j < kLanes; ++j) ids[j] = static_cast<uint32_t>(c[j].id), values[j] = c[j].value;
+    const Floats bound = (values - candidates.front().value) + NoiseBound(Finish<Uints>(Mix<Uints>(shared, ids)));
+    if (Bits(bound >= Fill(MustReach(best.score))) == 0) [[likely]]
       continue;
     for (int j = 0; j < kLanes; ++j) best.Offer(c[j].value, c[j].id, prefix);
   }

@@ -1,14 +1,26 @@
-// Four float lanes as compiler vectors: the same code and the same bits on every CPU, without per-ISA units.
+// Float lanes as compiler vectors, as many as the unit's instruction set has: the same bits on every CPU.
+//
+// Everything is in an unnamed namespace: a shared inline function compiled for a better instruction set could replace
+// its generic copy at link time and die on lesser machines.
 #pragma once
 #include <cstdint>
 #include <cstring>
+#ifdef __SSE2__
+#include <immintrin.h>
+#endif
 
 namespace vllm {
+namespace {
 
-using Floats = float __attribute__((vector_size(16)));
-using Ints = int32_t __attribute__((vector_size(16)));
-using Uints = uint32_t __attribute__((vector_size(16)));
-inline constexpr int kLanes = 4;
+#ifdef __AVX2__
+constexpr int kLanes = 8;
+#else
+constexpr int kLanes = 4;
+#endif
+
+using Floats = float __attribute__((vector_size(4 * kLanes)));
+using Ints = int32_t __attribute__((vector_size(4 * kLanes)));
+using Uints = uint32_t __attribute__((vector_size(4 * kLanes)));
 
 inline Floats Load(const float* from) {
   Floats out;
@@ -16,8 +28,16 @@ inline Floats Load(const float* from) {
   return out;
 }
 inline void Store(float* to, Floats value) { std::memcpy(to, &value, sizeof value); }
-inline Floats Fill(float value) { return Floats{value, value, value, value}; }
-inline Uints FillU(uint32_t value) { return Uints{value, value, value, value}; }
+inline Floats Fill(float value) { return Floats{} + value; }
+inline Uints FillU(uint32_t value) { return Uints{} + value; }
+// first, first + 1, ...
+inline Uints Count(uint32_t first) {
+#ifdef __AVX2__
+  return Uints{0, 1, 2, 3, 4, 5, 6, 7} + first;
+#else
+  return Uints{0, 1, 2, 3} + first;
+#endif
+}
 
 template <class To, class From>
 inline To BitCast(From from) {
@@ -32,7 +52,18 @@ inline Floats Select(Ints mask, Floats a, Floats b) {
   return BitCast<Floats>((mask & BitCast<Ints>(a)) | (~mask & BitCast<Ints>(b)));
 }
 inline Floats Max(Floats a, Floats b) { return Select(a > b, a, b); }
-inline bool Any(Ints mask) { return (mask[0] | mask[1] | mask[2] | mask[3]) != 0; }
+// A bit for each lane whose mask is set.
+inline uint32_t Bits(Ints mask) {
+#if defined(__AVX2__)
+  return static_cast<uint32_t>(_mm256_movemask_ps(BitCast<__m256>(mask)));
+#elif defined(__SSE2__)
+  return static_cast<uint32_t>(_mm_movemask_ps(BitCast<__m128>(mask)));
+#else
+  uint32_t bits = 0;
+  for (int lane = 0; lane < kLanes; ++lane) bits |= (mask[lane] & 1u) << lane;
+  return bits;
+#endif
+}
 
 // exp(x) for x <= 0: x = n ln2 + f, |f| <= ln2 / 2, a degree-6 polynomial for exp(f), n added to the exponent bits.
 inline Floats ExpNonPositive(Floats x) {
@@ -53,4 +84,5 @@ inline Floats ExpNonPositive(Floats x) {
   return Select(tiny, Fill(0.0f), BitCast<Floats>(BitCast<Ints>(p) + exponent));
 }
 
+}  // namespace
 }  // namespace vllm

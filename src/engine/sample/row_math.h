@@ -1,5 +1,5 @@
-// Passes over one row of logits: maximum, log-sum-exp, top k, counts. Plain loops over four lanes; no allocation beyond
-// results.
+// Passes over one row of logits: maximum, log-sum-exp, top k, counts. The same bits on every machine; no allocation
+// beyond results.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -48,8 +48,5 @@ std::vector<Candidate> CollectAtLeast(std::span<const float> row, float threshol
 
 // row[i] = row[i] / divisor.
 void Divide(std::span<float> row, float divisor);
-
-// out[i] = exp(-x[i]) to about 1e-7 relative, for x >= 0; 0 above 87. `out` is as long as `x`.
-void ExpOfNegated(std::span<const float> x, float* out);
 
 }  // namespace vllm

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+
+#include "engine/sample/row_passes.h"
 
 namespace vllm {
 namespace {
@@ -44,16 +47,25 @@ void KeepMass(std::vector<Candidate>& candidates, float max, double wanted) {
 class MassHistogram {
  public:
   MassHistogram(std::span<const float> row, float max) : max_(max), mass_(kBins, 0.0) {
-    float distances[kChunk], masses[kChunk];
+    float masses[kChunk];
+    int32_t bins[kChunk];
     for (size_t begin = 0; begin < row.size(); begin += kChunk) {
       const size_t count = std::min(kChunk, row.size() - begin);
-      for (size_t i = 0; i < count; ++i) distances[i] = max - row[begin + i];
-      ExpOfNegated({distances, count}, masses);
-      for (size_t i = 0; i < count; ++i) mass_[BinOfDistance(distances[i])] += masses[i];
+      BestRowPasses().masses(row.data() + begin, static_cast<int64_t>(count), max, kBinsPerNat, kBins - 1, masses,
+                             bins);
+      for (size_t i = 0; i < count; ++i) mass_[bins[i]] += masses[i];
     }
   }
   // Falls with the logit, and never rises: bins are ranges of logits.
-  size_t BinOf(float logit) const { return BinOfDistance(max_ - logit); }
+  size_t BinOf(float logit) const {
+    return static_cast<size_t>(std::min((max_ - logit) * kBinsPerNat, static_cast<float>(kBins - 1)));
+  }
+  // A bound below every logit of bins 0 .. `bin`, whatever the rounding in BinOf.
+  float FloorOf(size_t bin) const {
+    if (bin + 1 == kBins) return -std::numeric_limits<float>::infinity();
+    const float distance = static_cast<float>(bin + 1) / kBinsPerNat;
+    return max_ - distance - 1e-6f * (std::fabs(max_) + distance);
+  }
   static constexpr size_t size() { return kBins; }
   double mass(size_t bin) const { return mass_[bin]; }
   double total() const {
@@ -65,9 +77,6 @@ class MassHistogram {
  private:
   static constexpr size_t kBins = 2048, kChunk = 256;
   static constexpr float kBinsPerNat = 64;
-  static size_t BinOfDistance(float distance) {
-    return static_cast<size_t>(std::min(distance * kBinsPerNat, static_cast<float>(kBins - 1)));
-  }
   float max_;
   std::vector<double> mass_;
 };
@@ -79,9 +88,9 @@ std::vector<Candidate> TopPOfRow(std::span<const float> row, float max, double p
   double before = 0;  // mass of the bins above the edge
   while (before + histogram.mass(edge) < wanted && edge + 1 < histogram.size()) before += histogram.mass(edge++);
   std::vector<Candidate> kept, at_edge;
-  for (size_t i = 0; i < row.size(); ++i) {
-    const size_t bin = histogram.BinOf(row[i]);
-    if (bin <= edge) (bin < edge ? kept : at_edge).push_back({row[i], static_cast<int32_t>(i)});
+  for (const Candidate& candidate : CollectAtLeast(row, histogram.FloorOf(edge))) {
+    const size_t bin = histogram.BinOf(candidate.value);
+    if (bin <= edge) (bin < edge ? kept : at_edge).push_back(candidate);
   }
   KeepMass(at_edge, max, wanted - before);
   kept.insert(kept.end(), at_edge.begin(), at_edge.end());

@@ -274,10 +274,11 @@ void GPUModelRunner::ScorePrompts(const SchedulerOutput& step, ModelRunnerOutput
       for (int64_t p = first; p < std::min(first + kMaxLogitRows, last); ++p)
         rows.push_back(static_cast<int32_t>(batch_->cu_q[s] + p - begin));
       const HeadRows head = RunHead(rows, std::vector<bool>(rows.size(), true));
-      for (size_t r = 0; r < rows.size(); ++r)
+      ForEachRow(rows.size(), [&](size_t r) {
         sequence.prompt_logprobs[first + r + 1] =
             LogprobsOf(head.logits.subspan(r * vocab, vocab), head.max[r], sequence.tokens[first + r + 1],
                        *sequence.params->prompt_logprobs);
+      });
     }
     if (end >= sequence.num_prompt_tokens) {
       output.sequences[s].prompt_logprobs = std::move(sequence.prompt_logprobs);
@@ -328,6 +329,19 @@ void GPUModelRunner::SampleRows(const SchedulerOutput& step, ModelRunnerOutput& 
   }
 }
 
+void GPUModelRunner::ForEachRow(size_t count, const std::function<void(size_t)>& run) {
+  std::vector<std::exception_ptr> failures(count);
+  platform_.ForEachOnHost(static_cast<int64_t>(count), [&](int64_t i) {
+    try {
+      run(static_cast<size_t>(i));
+    } catch (...) {
+      failures[i] = std::current_exception();
+    }
+  });
+  for (const std::exception_ptr& failure : failures)
+    if (failure) std::rethrow_exception(failure);
+}
+
 std::vector<SampledToken> GPUModelRunner::Sample(std::span<const SampleRow> rows) {
   std::vector<SampledToken> sampled(rows.size());
   std::vector<size_t> slow;  // those that pass over their logits
@@ -337,16 +351,7 @@ std::vector<SampledToken> GPUModelRunner::Sample(std::span<const SampleRow> rows
     else
       slow.push_back(r);
   }
-  std::vector<std::exception_ptr> failures(slow.size());
-  platform_.ForEachOnHost(static_cast<int64_t>(slow.size()), [&](int64_t i) {
-    try {
-      sampled[slow[i]] = sampler_.Sample(rows[slow[i]]);
-    } catch (...) {
-      failures[i] = std::current_exception();
-    }
-  });
-  for (const std::exception_ptr& failure : failures)
-    if (failure) std::rethrow_exception(failure);
+  ForEachRow(slow.size(), [&](size_t i) { sampled[slow[i]] = sampler_.Sample(rows[slow[i]]); });
   return sampled;
 }
 

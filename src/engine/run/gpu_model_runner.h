@@ -3,6 +3,7 @@
 #pragma once
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <future>
 #include <mutex>
 #include <string>
@@ -66,6 +67,8 @@ class GPUModelRunner : public ModelRunner {
   };
   // `wants_logits[r]`: the logits of rows[r] are to be copied to the host, if they are not there anyway.
   HeadRows RunHead(std::span<const int32_t> rows, const std::vector<bool>& wants_logits);
+  // Calls run(0 .. count - 1), several at a time; throws what the first of them threw.
+  void ForEachRow(size_t count, const std::function<void(size_t)>& run);
   // Samples rows that may be sampled independently, several at a time. One result a row.
   std::vector<SampledToken> Sample(std::span<const SampleRow> rows);
   // The backend of the last attention layer; throws when a layer has none. No block size: any.

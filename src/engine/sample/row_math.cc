@@ -81,7 +81,8 @@ float LogSumExp::LogprobOf(float logit) const {
 LogSumExp LogSumExpOf(std::span<const float> row, float max) {
   if (max == -kInf) return {max, 0};
   if (max == kInf) return {max, std::log(static_cast<double>(std::count(row.begin(), row.end(), kInf)))};
-  return {max, std::log(BestRowPasses().exp_sum(row.data(), Size(row), max))};
+  double near = 0;
+  return {max, std::log(BestRowPasses().exp_sum(row.data(), Size(row), max, 0, &near))};
 }
 
 int64_t CountAtLeast(std::span<const float> row, float value) {
@@ -103,9 +104,14 @@ float KthLargest(std::span<const float> row, int64_t k) {
 
 std::vector<Candidate> CollectAtLeast(std::span<const float> row, float threshold) {
   std::vector<Candidate> out;
-  const RowPasses& passes = BestRowPasses();
-  for (int64_t i = 0; (i = passes.next_at_least(row.data(), i, Size(row), threshold)) < Size(row); ++i)
-    out.push_back({row[i], static_cast<int32_t>(i)});
+  constexpr int64_t kChunk = 1024;
+  int32_t places[kChunk];
+  for (int64_t begin = 0; begin < Size(row); begin += kChunk) {
+    const int64_t length = std::min(kChunk, Size(row) - begin);
+    const int64_t count = BestRowPasses().places_at_least(row.data() + begin, length, threshold, places);
+    for (int64_t i = 0; i < count; ++i)
+      out.push_back({row[begin + places[i]], static_cast<int32_t>(begin + places[i])});
+  }
   return out;
 }
 

@@ -14,10 +14,12 @@ struct RowPasses {
   int64_t (*next_at_least)(const float* x, int64_t begin, int64_t n, float bound) = nullptr;
   // First place in [begin, n) with x > bound, or n.
   int64_t (*next_above)(const float* x, int64_t begin, int64_t n, float bound) = nullptr;
+  // Writes the places of elements >= bound to `places`, rising, and returns how many there are.
+  int64_t (*places_at_least)(const float* x, int64_t n, float bound, int32_t* places) = nullptr;
   // Elements >= bound.
   int64_t (*count_at_least)(const float* x, int64_t n, float bound) = nullptr;
-  // Sum of exp(x - max).
-  double (*exp_sum)(const float* x, int64_t n, float max) = nullptr;
+  // Sum of exp(x - max), and of that the part of elements with x - max >= -reach.
+  double (*exp_sum)(const float* x, int64_t n, float max, float reach, double* near) = nullptr;
   // mass[i] = exp(x[i] - max), and bin[i] = min((max - x[i]) * bins_per_nat, last_bin) without its fraction.
   void (*masses)(const float* x, int64_t n, float max, float bins_per_nat, int32_t last_bin, float* mass,
                  int32_t* bin) = nullptr;

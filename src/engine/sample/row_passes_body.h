@@ -63,6 +63,30 @@ int64_t NextAbove(const float* x, int64_t begin, int64_t n, float bound) {
   return NextWhere(x, begin, n, [&](Floats v) { return v > below; });
 }
 
+int64_t PlacesAtLeast(const float* x, int64_t n, float bound, int32_t* places) {
+  const Floats least = Fill(bound);
+  int64_t count = 0, i = 0;
+  const auto take = [&]() __attribute__((always_inline)) {
+    for (uint32_t bits = Bits(Load(x + i) >= least); bits != 0; bits &= bits - 1)
+      places[count++] = static_cast<int32_t>(i) + __builtin_ctz(bits);
+    i += kLanes;
+  };
+  while (i + 4 * kLanes <= n) {
+    const Ints low = (Load(x + i) >= least) | (Load(x + i + kLanes) >= least);
+    const Ints high = (Load(x + i + 2 * kLanes) >= least) | (Load(x + i + 3 * kLanes) >= least);
+    if (Bits(low | high) == 0) {
+      i += 4 * kLanes;
+    } else {
+      for (int j = 0; j < 4; ++j) take();
+    }
+  }
+  while (i + kLanes <= n) take();
+  for (; i < n; ++i) {
+    if (x[i] >= bound) places[count++] = static_cast<int32_t>(i);
+  }
+  return count;
+}
+
 int64_t CountAtLeast(const float* x, int64_t n, float bound) {
   Ints count = {};
   int64_t i = 0, total = 0;
@@ -74,21 +98,32 @@ int64_t CountAtLeast(const float* x, int64_t n, float bound) {
 
 // Eight partial sums whatever the width, added up in double every 32 steps: short float sums keep the error of a
 // quarter-million additions below that of one.
-double ExpSum(const float* x, int64_t n, float max) {
+double ExpSum(const float* x, int64_t n, float max, float reach, double* near) {
   constexpr int kSums = 8, kVectors = kSums / kLanes, kSteps = 32;
-  double sum = 0;
+  const Floats floor = Fill(-reach);
+  double sum = 0, near_sum = 0;
   int64_t i = 0;
   while (i + kSums <= n) {
-    Floats partial[kVectors] = {};
+    Floats partial[kVectors] = {}, near_partial[kVectors] = {};
     const int64_t whole = n / kSums * kSums, end = whole < i + kSteps * kSums ? whole : i + kSteps * kSums;
     for (; i < end; i += kSums) {
-      for (int j = 0; j < kVectors; ++j) partial[j] += ExpNonPositive(Load(x + i + j * kLanes) - max);
+      for (int j = 0; j < kVectors; ++j) {
+        const Floats distance = Load(x + i + j * kLanes) - max, e = ExpNonPositive(distance);
+        partial[j] += e;
+        near_partial[j] += Select(distance >= floor, e, Floats{});
+      }
     }
-    for (const Floats& lanes : partial) {
-      for (int lane = 0; lane < kLanes; ++lane) sum += static_cast<double>(lanes[lane]);
+    for (int j = 0; j < kSums; ++j) {
+      sum += static_cast<double>(partial[j / kLanes][j % kLanes]);
+      near_sum += static_cast<double>(near_partial[j / kLanes][j % kLanes]);
     }
   }
-  for (; i < n; ++i) sum += static_cast<double>(ExpNonPositive(Fill(x[i] - max))[0]);
+  for (; i < n; ++i) {
+    const double e = static_cast<double>(ExpNonPositive(Fill(x[i] - max))[0]);
+    sum += e;
+    if (x[i] - max >= -reach) near_sum += e;
+  }
+  *near = near_sum;
   return sum;
 }
 
@@ -135,7 +170,8 @@ int64_t NextNoisy(const float* x, int64_t begin, int64_t n, float max, uint32_t 
   return i;
 }
 
-constexpr RowPasses kTable = {MaxOf, NextAtLeast, NextAbove, CountAtLeast, ExpSum, Masses, Divide, NextNoisy};
+constexpr RowPasses kTable = {MaxOf,  NextAtLeast, NextAbove, PlacesAtLeast, CountAtLeast,
+                              ExpSum, Masses,      Divide,    NextNoisy};
 
 }  // namespace
 }  // namespace vllm

@@ -46,12 +46,12 @@ void KeepMass(std::vector<Candidate>& candidates, float max, double wanted) {
 // Probability mass by distance from the maximum, in steps fine enough that one of them holds few tokens.
 class MassHistogram {
  public:
-  MassHistogram(std::span<const float> row, float max) : max_(max), mass_(kBins, 0.0) {
+  MassHistogram(std::span<const float> logits, float max) : max_(max), mass_(kBins, 0.0) {
     float masses[kChunk];
     int32_t bins[kChunk];
-    for (size_t begin = 0; begin < row.size(); begin += kChunk) {
-      const size_t count = std::min(kChunk, row.size() - begin);
-      BestRowPasses().masses(row.data() + begin, static_cast<int64_t>(count), max, kBinsPerNat, kBins - 1, masses,
+    for (size_t begin = 0; begin < logits.size(); begin += kChunk) {
+      const size_t count = std::min(kChunk, logits.size() - begin);
+      BestRowPasses().masses(logits.data() + begin, static_cast<int64_t>(count), max, kBinsPerNat, kBins - 1, masses,
                              bins);
       for (size_t i = 0; i < count; ++i) mass_[bins[i]] += masses[i];
     }
@@ -66,12 +66,15 @@ class MassHistogram {
     const float distance = static_cast<float>(bin + 1) / kBinsPerNat;
     return max_ - distance - 1e-6f * (std::fabs(max_) + distance);
   }
-  static constexpr size_t size() { return kBins; }
-  double mass(size_t bin) const { return mass_[bin]; }
-  double total() const {
-    double sum = 0;
-    for (const double mass : mass_) sum += mass;
-    return sum;
+  // The bin in which the mass from the top reaches `wanted`, and the mass of those above it.
+  struct Edge {
+    size_t bin = 0;
+    double before = 0;
+  };
+  Edge EdgeOf(double wanted) const {
+    Edge edge;
+    while (edge.before + mass_[edge.bin] < wanted && edge.bin + 1 < kBins) edge.before += mass_[edge.bin++];
+    return edge;
   }
 
  private:
@@ -82,17 +85,27 @@ class MassHistogram {
 };
 
 std::vector<Candidate> TopPOfRow(std::span<const float> row, float max, double p) {
-  const MassHistogram histogram(row, max);
-  const double wanted = p * histogram.total();
-  size_t edge = 0;
-  double before = 0;  // mass of the bins above the edge
-  while (before + histogram.mass(edge) < wanted && edge + 1 < histogram.size()) before += histogram.mass(edge++);
-  std::vector<Candidate> kept, at_edge;
-  for (const Candidate& candidate : CollectAtLeast(row, histogram.FloorOf(edge))) {
-    const size_t bin = histogram.BinOf(candidate.value);
-    if (bin <= edge) (bin < edge ? kept : at_edge).push_back(candidate);
+  // Tokens this near the likeliest are few and nearly always hold enough of the mass; then no others are sorted into
+  // bins.
+  constexpr float kNear = 8;
+  double near = 0;
+  const double wanted = p * BestRowPasses().exp_sum(row.data(), static_cast<int64_t>(row.size()), max, kNear, &near);
+  std::vector<Candidate> candidates;
+  std::vector<float> logits;
+  const bool is_near = near >= wanted;
+  if (is_near) {
+    candidates = CollectAtLeast(row, max - kNear - 1e-6f * (std::fabs(max) + kNear));
+    for (const Candidate& candidate : candidates) logits.push_back(candidate.value);
   }
-  KeepMass(at_edge, max, wanted - before);
+  const MassHistogram histogram(is_near ? std::span<const float>(logits) : row, max);
+  const MassHistogram::Edge edge = histogram.EdgeOf(wanted);
+  if (!is_near) candidates = CollectAtLeast(row, histogram.FloorOf(edge.bin));
+  std::vector<Candidate> kept, at_edge;
+  for (const Candidate& candidate : candidates) {
+    const size_t bin = histogram.BinOf(candidate.value);
+    if (bin <= edge.bin) (bin < edge.bin ? kept : at_edge).push_back(candidate);
+  }
+  KeepMass(at_edge, max, wanted - edge.before);
   kept.insert(kept.end(), at_edge.begin(), at_edge.end());
   return kept;
 }

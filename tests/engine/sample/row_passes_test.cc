@@ -49,6 +49,11 @@ TEST(RowPassesTest, FindAndCountWhatReachesABound) {
         int64_t count = 0;
         for (const float value : row) count += value >= bound;
         EXPECT_EQ(passes->count_at_least(row.data(), n, bound), count);
+        std::vector<int32_t> places(n), expected;
+        for (int64_t i = 0; i < n; ++i)
+          if (row[i] >= bound) expected.push_back(static_cast<int32_t>(i));
+        places.resize(passes->places_at_least(row.data(), n, bound, places.data()));
+        EXPECT_EQ(places, expected);
         for (int64_t begin = 0; begin <= n; begin += 1 + n / 13) {
           int64_t least = begin, above = begin;
           while (least < n && !(row[least] >= bound)) ++least;
@@ -66,10 +71,12 @@ TEST(RowPassesTest, ExponentialsAndBinsAreNearAndTheSameBitsEverywhere) {
     const std::vector<float> row = Row(n, 3);
     bool has_nan = false;
     const float max = kRowPassesBase.max_of(row.data(), n, &has_nan);
-    double sum = 0;
+    double sum = 0, near = 0, base_near = 0, other_near = 0;
     for (const float value : row) sum += std::exp(static_cast<double>(value) - max);
-    const double base_sum = kRowPassesBase.exp_sum(row.data(), n, max);
+    for (const float value : row) near += value - max >= -5 ? std::exp(static_cast<double>(value) - max) : 0;
+    const double base_sum = kRowPassesBase.exp_sum(row.data(), n, max, 5, &base_near);
     EXPECT_NEAR(base_sum, sum, sum * 1e-6);
+    EXPECT_NEAR(base_near, near, near * 1e-6);
     std::vector<float> base_mass(n), mass(n), divided = row;
     std::vector<int32_t> base_bin(n), bin(n);
     kRowPassesBase.masses(row.data(), n, max, 64, kLast, base_mass.data(), base_bin.data());
@@ -78,7 +85,8 @@ TEST(RowPassesTest, ExponentialsAndBinsAreNearAndTheSameBitsEverywhere) {
       EXPECT_EQ(base_bin[i], static_cast<int32_t>(std::min((max - row[i]) * 64, static_cast<float>(kLast))));
     }
     for (const RowPasses* passes : AllPasses()) {
-      EXPECT_EQ(passes->exp_sum(row.data(), n, max), base_sum);
+      EXPECT_EQ(passes->exp_sum(row.data(), n, max, 5, &other_near), base_sum);
+      EXPECT_EQ(other_near, base_near);
       passes->masses(row.data(), n, max, 64, kLast, mass.data(), bin.data());
       EXPECT_EQ(mass, base_mass);
       EXPECT_EQ(bin, base_bin);

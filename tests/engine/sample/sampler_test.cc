@@ -11,6 +11,7 @@
 #include <set>
 
 #include "engine/sample/gumbel.h"
+#include "engine/sample/truncate.h"
 
 namespace vllm {
 namespace {
@@ -367,6 +368,26 @@ TEST(SamplerTest, AMaximumFoundBeforehandChangesNoResult) {
       for (size_t i = 0; i < got.logprobs.size(); ++i) EXPECT_EQ(got.logprobs[i].logprob, expected.logprobs[i].logprob);
     }
   }
+}
+
+TEST(TruncateTest, TopPKeepsTheShortestHeadThatHoldsTheMassOnPeakedAndOnFlatRows) {
+  for (const float spread : {0.001f, 1.0f, 4.0f, 12.0f})
+    for (const float p : {0.1f, 0.5f, 0.9f, 0.999f}) {
+      std::vector<float> row(4001);
+      for (size_t i = 0; i < row.size(); ++i) row[i] = spread * std::sin(static_cast<float>(i) * 0.77f);
+      row[17] = -kInf;
+      const float max = MaxOf(row).value;
+      std::vector<float> sorted = row;
+      std::sort(sorted.rbegin(), sorted.rend());
+      double total = 0, mass = 0;
+      for (const float logit : sorted) total += std::exp(static_cast<double>(logit) - max);
+      size_t count = 0;
+      while (mass < p * total) mass += std::exp(static_cast<double>(sorted[count++]) - max);
+      const std::vector<Candidate> kept = Truncate(row, max, {.top_p = p});
+      // One more or less where rounding decides.
+      EXPECT_NEAR(static_cast<double>(kept.size()), static_cast<double>(count), 1) << spread << " " << p;
+      for (const Candidate& candidate : kept) EXPECT_GE(candidate.value, sorted[count]);
+    }
 }
 
 TEST(RowMathTest, TopKIsTheHeadOfTheSortedRowForEveryK) {

@@ -59,7 +59,6 @@ void ResidentSlot::Load(std::span<const WeightSource> sources, WeightUse use, Pl
     weight->segments.push_back(FileSegment(sources[i]));
     if (packed[i] > 0) {
       weight->segments.back() = packer->Pack(sources[i], buffer->data() + offset);
-      if (sources[i].drop) sources[i].drop();
     } else if (sources[i].owner) {
       weight->owners.push_back(sources[i].owner);
     }

@@ -45,7 +45,8 @@ struct WeightSource {
   int64_t n = 0, k = 0;
   std::span<const std::byte> bytes = {};
   std::shared_ptr<const void> owner = nullptr;  // keeps `bytes` alive
-  std::function<void()> drop = {};              // after packing: gives the memory of a mapped file back; may be empty
+  // Gives the memory of a part of `bytes` back that was packed and is not read again (a mapped file); may be empty.
+  std::function<void(std::span<const std::byte> part)> drop = {};
 };
 
 enum class WeightUse : int8_t {
@@ -59,7 +60,8 @@ class Packer {
   virtual ~Packer() = default;
   // Bytes that a weight takes in the platform's layout; 0: it is used as the file stores it.
   virtual int64_t PackedBytes(const WeightSource& source, WeightUse use) const = 0;
-  // Writes PackedBytes bytes to `out`, 64-byte aligned, and describes them. Only for weights with PackedBytes above 0.
+  // Writes PackedBytes bytes to `out`, 64-byte aligned, describes them, and drops the source as it goes. Only for
+  // weights with PackedBytes above 0.
   virtual Segment Pack(const WeightSource& source, std::byte* out) = 0;
 };
 

@@ -91,7 +91,7 @@ vt::WeightSource Bindings::Matrix(Part part, int layer) const {
     if (tensor.file_index >= 0) files_[tensor.file_index]->Drop(tensor.data);
   } else if (tensor.file_index >= 0) {
     source.owner = files_[tensor.file_index];
-    source.drop = [file = files_[tensor.file_index], bytes = tensor.data] { file->Drop(bytes); };
+    source.drop = [file = files_[tensor.file_index]](std::span<const std::byte> part) { file->Drop(part); };
   }
   return source;
 }

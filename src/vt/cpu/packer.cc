@@ -57,10 +57,18 @@ Segment R16Packer::Pack(const WeightSource& source, std::byte* out) {
                    static_cast<int>(std::min<int64_t>(kR16Rows, source.n - first)), source.k, out + g * group_bytes);
     }
   };
-  if (pool_) {
-    pool_->ParallelFor(Groups(source.n), 4, pack);
-  } else {
-    pack(0, Groups(source.n), 0);
+  // Piece by piece, so that a large matrix is never in memory twice.
+  constexpr int64_t kPieceBytes = int64_t{16} << 20;
+  const int64_t piece = std::max<int64_t>(kPieceBytes / group_bytes, 1);
+  for (int64_t begin = 0; begin < Groups(source.n); begin += piece) {
+    const int64_t end = std::min(begin + piece, Groups(source.n));
+    if (pool_) {
+      pool_->ParallelFor(end - begin, 4, [&](int64_t b, int64_t e, int w) { pack(begin + b, begin + e, w); });
+    } else {
+      pack(begin, end, 0);
+    }
+    const int64_t first = begin * kR16Rows * row_bytes, last = std::min(end * kR16Rows, source.n) * row_bytes;
+    if (source.drop) source.drop(source.bytes.subspan(static_cast<size_t>(first), static_cast<size_t>(last - first)));
   }
   return {.format = source.format,
           .layout = LayoutId::kR16,

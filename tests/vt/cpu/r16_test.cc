@@ -105,6 +105,24 @@ TEST(R16, PackingDoesNotDependOnTheWorkers) {
   EXPECT_EQ(segment.row_bytes * 16, R16ShapeOf(kCpuQ4_K, k).group_bytes);
 }
 
+// A large matrix would otherwise be in memory twice.
+TEST(R16, PackingDropsItsSourcePieceByPiece) {
+  const int64_t k = 8192, n = 16 * 300 + 5;
+  const std::vector<std::byte> rows(static_cast<size_t>(n * k * 4));
+  WeightSource source = {.name = "w", .format = FormatId::kF32, .n = n, .k = k, .bytes = rows};
+  size_t dropped = 0, largest = 0;
+  source.drop = [&](std::span<const std::byte> part) {
+    EXPECT_EQ(part.data(), rows.data() + dropped) << "in order, without gaps";
+    dropped += part.size();
+    largest = std::max(largest, part.size());
+  };
+  R16Packer packer(nullptr);
+  std::vector<std::byte> packed(static_cast<size_t>(packer.PackedBytes(source, WeightUse::kMatrix)));
+  packer.Pack(source, packed.data());
+  EXPECT_EQ(dropped, rows.size());
+  EXPECT_LE(largest, size_t{16} << 20);
+}
+
 TEST(R16, RowsThatAreOnlyLookedUpAndFormatsWithoutKernelsStayAsInTheFile) {
   const std::vector<std::byte> rows = RandomBytes(144);
   const R16Packer packer(nullptr);

@@ -39,7 +39,7 @@ def arguments():
     parser.add_argument("--openvino-python", type=pathlib.Path, help="interpreter with OpenVINO GenAI instead of the pinned environment")
     parser.add_argument("--models", type=pathlib.Path, action="append", default=[], help="folder in which to look for models; repeatable")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="of each side (default: all usable cores)")
-    parser.add_argument("--numerics", choices=["exact", "default", "invariant"], default="default", help="of this program")
+    parser.add_argument("--numerics", choices=["exact", "default", "invariant", "fast"], default="default", help="of this program")
     parser.add_argument("--vllm", type=pathlib.Path, default=ROOT / "build/release/vllm", help="this program")
     parser.add_argument("--read-loop", type=pathlib.Path, default=ROOT / "build/bench/bench/read_loop", help="bench/read_loop.cc, built")
     parser.add_argument("model", nargs="*")

@@ -20,8 +20,8 @@ constexpr Flag kOwnFlags[] = {
     // Device and numbers.
     {"device", "-dev", kText, "cpu", kDevice, kHonoured, kEngine, "cpu|ref|opaque",
      "where the model runs (ref and opaque are for tests)"},
-    {"numerics", "", kText, "default", kDevice, kHonoured, kEngine, "exact|default|invariant",
-     "exact: float32 throughout; invariant: a result never depends on the batch"},
+    {"numerics", "", kText, "default", kDevice, kHonoured, kEngine, "exact|default|invariant|fast",
+     "exact: float32 throughout; invariant: a result never depends on the batch; fast: inputs of matrices in 8 bits"},
     {"threads", "-t", kInt, "", kDevice, kHonoured, kEngine, "",
      "worker threads; absent: the physical cores that this process may use"},
     {"gpu-layers", "-ngl --n-gpu-layers", kText, "", kDevice, kNoEffect, kEngine, "", "there is no GPU"},

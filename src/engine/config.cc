@@ -90,7 +90,7 @@ void ReadDevice(const Options& options, EngineConfig* config) {
   config->device = *type;
   const char* const fallback = options.Bool("batch_invariant", false) ? "invariant" : "default";
   const std::optional<vt::Numerics> numerics = vt::ParseNumerics(options.String("numerics", fallback));
-  if (!numerics) options.Refuse("numerics", "is none of exact, default, invariant");
+  if (!numerics) options.Refuse("numerics", "is none of exact, default, invariant, fast");
   config->numerics = *numerics;
   config->threads = static_cast<int>(AtLeast(options, "threads", 0).value_or(0));
   config->isa = options.String("isa", "");

@@ -37,12 +37,14 @@ std::string_view NumericsName(Numerics numerics) {
       return "default";
     case Numerics::kInvariant:
       return "invariant";
+    case Numerics::kFast:
+      return "fast";
   }
   return "?";
 }
 
 std::optional<Numerics> ParseNumerics(std::string_view name) {
-  for (Numerics numerics : {Numerics::kExact, Numerics::kDefault, Numerics::kInvariant})
+  for (Numerics numerics : {Numerics::kExact, Numerics::kDefault, Numerics::kInvariant, Numerics::kFast})
     if (NumericsName(numerics) == name) return numerics;
   return std::nullopt;
 }

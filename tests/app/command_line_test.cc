@@ -124,8 +124,8 @@ TEST(CommandLine, ARefusedFlagPassesWhileItHoldsItsDefault) {
 
 TEST(CommandLine, AWrongValueNamesTheFlag) {
   EXPECT_EQ(ErrorOf({"serve", "m", "--max-num-seqs", "x"}), "--max-num-seqs: 'x' is not a whole number");
-  EXPECT_EQ(ErrorOf({"serve", "m", "--numerics", "fast"}),
-            "--numerics: 'fast' is not one of exact, default, invariant");
+  EXPECT_EQ(ErrorOf({"serve", "m", "--numerics", "bf16"}),
+            "--numerics: 'bf16' is not one of exact, default, invariant, fast");
   EXPECT_EQ(ErrorOf({"serve", "m", "--device", "cuda"}), "--device: 'cuda' is not one of cpu, ref, opaque");
 }
 

@@ -43,9 +43,9 @@ TEST(TensorTest, DeviceAndNumericsNamesRoundTrip) {
   for (const DeviceType device : {DeviceType::kCpu, DeviceType::kRef, DeviceType::kOpaque})
     EXPECT_EQ(ParseDevice(DeviceName(device)), device);
   EXPECT_EQ(ParseDevice("cuda"), std::nullopt);
-  for (const Numerics numerics : {Numerics::kExact, Numerics::kDefault, Numerics::kInvariant})
+  for (const Numerics numerics : {Numerics::kExact, Numerics::kDefault, Numerics::kInvariant, Numerics::kFast})
     EXPECT_EQ(ParseNumerics(NumericsName(numerics)), numerics);
-  EXPECT_EQ(ParseNumerics("fast"), std::nullopt);
+  EXPECT_EQ(ParseNumerics("bf16"), std::nullopt);
 }
 
 }  // namespace

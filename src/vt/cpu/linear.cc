@@ -30,6 +30,13 @@ const LinearKernels& KernelsOf(Isa isa) {
   return isa == Isa::kAvxVnni ? kLinearAvxVnni : kLinearAvx2;
 }
 
+bool RoundsTo8(const LinearKernels& kernels, Numerics numerics) {
+  return numerics == Numerics::kFast && kernels.int8.quantize_few != nullptr;
+}
+const LinearKernels::Integer& IntegerKernelsOf(const LinearKernels& kernels, Numerics numerics) {
+  return RoundsTo8(kernels, numerics) ? kernels.int8 : kernels.int16;
+}
+
 bool IsFloat(CpuFormat format) { return format <= kCpuBF16; }
 
 // Columns of a part of a few-row kernel: whole steps of it.
@@ -43,11 +50,27 @@ enum class Recipe { kFew, kGemm, kBf16, kAmx, kExact };
 Recipe RecipeOf(CpuFormat format, int64_t rows, Numerics numerics, Isa isa) {
   if (numerics == Numerics::kExact) return Recipe::kExact;
   const int few = KernelsOf(isa).few_rows;
-  const bool amx = isa >= Isa::kAmx && kLinearAmx.gemm[format] != nullptr;
-  if (amx && rows > few && numerics == Numerics::kDefault) return Recipe::kAmx;
+  const bool to_bf16 = numerics != Numerics::kInvariant && rows > few;
+  if (to_bf16 && isa >= Isa::kAmx && kLinearAmx.gemm[format] != nullptr) return Recipe::kAmx;
   if (!IsFloat(format)) return rows <= few ? Recipe::kFew : Recipe::kGemm;
-  const bool bf16 = format == kCpuBF16 && rows > few && numerics == Numerics::kDefault && isa >= Isa::kAvx512Bf16;
-  return bf16 ? Recipe::kBf16 : Recipe::kExact;
+  return to_bf16 && format == kCpuBF16 && isa >= Isa::kAvx512Bf16 ? Recipe::kBf16 : Recipe::kExact;
+}
+
+LinearKernels::Run KernelOf(Recipe recipe, CpuFormat format, const LinearKernels& kernels,
+                            const LinearKernels::Integer& integer) {
+  switch (recipe) {
+    case Recipe::kFew:
+      return integer.few[format];
+    case Recipe::kGemm:
+      return integer.gemm[format];
+    case Recipe::kBf16:
+      return kLinearBf16.gemm;
+    case Recipe::kAmx:
+      return kLinearAmx.gemm[format];
+    case Recipe::kExact:
+      return kernels.exact[format];
+  }
+  return nullptr;
 }
 
 // Columns [begin, end) of a segment; in the output they begin at `column`.
@@ -100,7 +123,7 @@ struct PreparedX {
   }
 
   // Fills `memory` from x [rows, k] and points `part` at it.
-  void Fill(const float* x, std::byte* memory, const LinearKernels& kernels, KernelContext& context,
+  void Fill(const float* x, std::byte* memory, LinearKernels::Quantize quantize_rows, KernelContext& context,
             LinearPart& part) const {
     const int64_t padded = PaddedK(k);
     part.x = x;
@@ -120,8 +143,7 @@ struct PreparedX {
     }
     if (pad) part.x = copy = reinterpret_cast<float*>(memory);
     const auto fill = [&](int64_t begin, int64_t end) {
-      if (quantize)
-        (rows <= kernels.few_rows ? kernels.quantize_few : kernels.quantize_gemm)(x, k, begin, end, part.quantized);
+      if (quantize) quantize_rows(x, k, begin, end, part.quantized);
       for (int64_t r = begin; r < end; ++r) {
         if (bf16) kLinearBf16.round(x + r * k, k, rounded + r * padded);
         if (tiles) kLinearAmx.pack_row(x + r * k, k, r, packed);
@@ -169,9 +191,9 @@ bool CpuLinearSupports(FormatId format, const PlatformInfo&, std::string* reason
 std::string_view CpuLinearKernelName(FormatId format, int64_t rows, Numerics numerics, Isa isa) {
   switch (RecipeOf(FindCpuFormat(format)->index, rows, numerics, isa)) {
     case Recipe::kFew:
-      return "int16 few rows";
+      return RoundsTo8(KernelsOf(isa), numerics) ? "int8 few rows" : "int16 few rows";
     case Recipe::kGemm:
-      return "int16 panels";
+      return RoundsTo8(KernelsOf(isa), numerics) ? "int8 panels" : "int16 panels";
     case Recipe::kBf16:
       return "bf16";
     case Recipe::kAmx:
@@ -188,6 +210,7 @@ void CpuLinear(const OpArgs& args, KernelContext& context) {
   const int64_t rows = op.x.shape[0], k = op.x.shape[1], n = op.out.shape[1];
   if (rows == 0) return;
   const LinearKernels& kernels = KernelsOf(context.isa);
+  const LinearKernels::Integer& integer = IntegerKernelsOf(kernels, context.numerics);
   const auto recipe_of = [&](CpuFormat format) { return RecipeOf(format, rows, context.numerics, context.isa); };
   PreparedX prepared = {.rows = rows, .k = k};
   int64_t panel_bytes = 0;
@@ -216,7 +239,8 @@ void CpuLinear(const OpArgs& args, KernelContext& context) {
   for (int w = 1; w < context.workers && panel_bytes > 0; ++w) context.Scratch(w, static_cast<size_t>(panel_bytes));
   LinearPart whole;
   whole.k = k, whole.y_stride = n;
-  prepared.Fill(op.x.as<float>(), panel0 + panel_bytes, kernels, context, whole);
+  prepared.Fill(op.x.as<float>(), panel0 + panel_bytes, few ? integer.quantize_few : integer.quantize_gemm, context,
+                whole);
   Piece* const pieces = reinterpret_cast<Piece*>(panel0 + panel_bytes + x_bytes);
   count = 0;
   ForPieces(*op.weight, grain, context.workers, [&](const Piece& piece) { new (pieces + count++) Piece(piece); });
@@ -241,23 +265,7 @@ void CpuLinear(const OpArgs& args, KernelContext& context) {
       part.y = op.out.as<float>() + row_begin * n + piece.column;
       part.bias = op.bias ? op.bias.as<float>() + piece.column : nullptr;
       part.panel = reinterpret_cast<unsigned char*>(panel);
-      switch (recipe_of(format)) {
-        case Recipe::kFew:
-          kernels.few[format](part);
-          break;
-        case Recipe::kGemm:
-          kernels.gemm[format](part);
-          break;
-        case Recipe::kBf16:
-          kLinearBf16.gemm(part);
-          break;
-        case Recipe::kAmx:
-          kLinearAmx.gemm[format](part);
-          break;
-        case Recipe::kExact:
-          kernels.exact[format](part);
-          break;
-      }
+      KernelOf(recipe_of(format), format, kernels, integer)(part);
     }
   });
 }

@@ -5,6 +5,6 @@
 
 namespace vt {
 
-constinit const LinearKernels kLinearAvx2 = VT_LINEAR_KERNELS;
+constinit const LinearKernels kLinearAvx2 = MakeLinearKernels();
 
 }  // namespace vt

@@ -5,6 +5,6 @@
 
 namespace vt {
 
-constinit const LinearKernels kLinearAvx512 = VT_LINEAR_KERNELS;
+constinit const LinearKernels kLinearAvx512 = MakeLinearKernels();
 
 }  // namespace vt

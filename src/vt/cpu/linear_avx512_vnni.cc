@@ -5,6 +5,6 @@
 
 namespace vt {
 
-constinit const LinearKernels kLinearAvx512Vnni = VT_LINEAR_KERNELS;
+constinit const LinearKernels kLinearAvx512Vnni = MakeLinearKernels();
 
 }  // namespace vt

@@ -5,6 +5,6 @@
 
 namespace vt {
 
-constinit const LinearKernels kLinearAvxVnni = VT_LINEAR_KERNELS;
+constinit const LinearKernels kLinearAvxVnni = MakeLinearKernels();
 
 }  // namespace vt

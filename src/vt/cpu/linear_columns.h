@@ -39,6 +39,21 @@ VT_INLINE VF LoadColumns(const LinearPart& part, int64_t row, int64_t vector) {
   return left >= kLanes ? LoadF(y) : left > 0 ? LoadFirst(y, static_cast<int>(left)) : Zero();
 }
 
+// Streams of several columns are too many for hardware prefetchers: each group asks for bytes so far ahead, into the L2
+// cache (into L1 measured a fifth slower), with as many heads as go with those payloads.
+constexpr int64_t kPayloadAhead = 4096, kHeadAhead = 1024;
+
+template <int kBytes>
+VT_INLINE void Prefetch(Bytes from) {
+  VT_UNROLL
+  for (int at = 0; at < kBytes; at += 64) _mm_prefetch(reinterpret_cast<const char*>(from + at), _MM_HINT_T1);
+}
+
+// What is read so far ahead of `at` in a run of `bytes`: beyond its end, the run that the same vector reads next.
+VT_INLINE Bytes BytesAhead(Bytes run, int64_t at, int64_t bytes, Bytes next) {
+  return at < bytes ? run + at : next + (at - bytes);
+}
+
 // Two numbers of 16 bits or four of 8.
 VT_INLINE VI SplatPair(const void* q) {
   int32_t bits;

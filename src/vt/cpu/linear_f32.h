@@ -77,8 +77,63 @@ void FloatTiles(const LinearPart& part, int64_t row, int64_t vector, int64_t beg
   }
 }
 
+// Few rows of a float format, straight from its bits: the sums in the order of the pieces.
+template <class F, int kRows>
+void FloatRows(const LinearPart& part) {
+  constexpr int kVectors = FewVectors(kRows);
+  constexpr int64_t kBlockBytes = F::kPayload * vt::kR16Rows;
+  const int64_t vectors = Vectors(part), stride = vt::PaddedK(part.k), bytes = stride / 32 * kBlockBytes;
+  for (int64_t first = 0; first < vectors; first += kVectors) {
+    Column columns[kVectors], next[kVectors];
+    VF total[kVectors][kRows], sum[kVectors][kRows];
+    VT_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      columns[v] = ColumnAt(part, first + v < vectors ? first + v : first);
+      next[v] = ColumnAt(part, first + kVectors + v);
+    }
+    for (int64_t i = 0; i < stride / 32; ++i) {
+      if (i % (kPiece / 32) == 0) {
+        VT_UNROLL
+        for (int v = 0; v < kVectors; ++v) {
+          VT_UNROLL
+          for (int r = 0; r < kRows; ++r) {
+            total[v][r] = i == 0 ? Zero() : i == kPiece / 32 ? sum[v][r] : Add(total[v][r], sum[v][r]);
+            sum[v][r] = Zero();
+          }
+        }
+      }
+      VT_UNROLL
+      for (int v = 0; v < kVectors; ++v)
+        Prefetch<kBlockBytes>(BytesAhead(columns[v].head, i * kBlockBytes + kPayloadAhead, bytes, next[v].head));
+#pragma GCC unroll 4
+      for (int j = 0; j < 32; ++j) {
+        VT_UNROLL
+        for (int v = 0; v < kVectors; ++v) {
+          const VF weight = F::Values(columns[v].head + i * kBlockBytes, columns[v].half, j);
+          VT_UNROLL
+          for (int r = 0; r < kRows; ++r) sum[v][r] = Fma(weight, Splat(part.x[r * stride + i * 32 + j]), sum[v][r]);
+        }
+      }
+    }
+    VT_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      VT_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        const VF all = stride <= kPiece ? sum[v][r] : Add(total[v][r], sum[v][r]);
+        StoreColumns(part, r, first + v, all, true);
+      }
+    }
+  }
+}
+
 template <class F>
 void Exact(const LinearPart& part) {
+  if constexpr (kIsFloat<F>) {
+    if (part.rows == 1) return FloatRows<F, 1>(part);
+    if (part.rows == 2) return FloatRows<F, 2>(part);
+    if (part.rows == 3) return FloatRows<F, 3>(part);
+    if (part.rows == 4) return FloatRows<F, 4>(part);
+  }
   alignas(64) float weights[kPiece * kPair * kLanes];
   const int64_t vectors = Vectors(part), k = vt::PaddedK(part.k);
   for (int64_t vector = 0; vector < vectors; vector += kPair) {

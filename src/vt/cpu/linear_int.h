@@ -9,23 +9,11 @@ namespace {
 
 constexpr int Log2(int n) { return n <= 1 ? 0 : 1 + Log2(n / 2); }
 
-// Streams of several columns are too many for hardware prefetchers: each group asks for bytes so far ahead, into the L2
-// cache (into L1 measured a fifth slower), with as many heads as go with those payloads.
-constexpr int64_t kPayloadAhead = 4096, kHeadAhead = 1024;
-
-template <int kBytes>
-VT_INLINE void Prefetch(Bytes from) {
-  VT_UNROLL
-  for (int at = 0; at < kBytes; at += 64) _mm_prefetch(reinterpret_cast<const char*>(from + at), _MM_HINT_T1);
-}
-
-// What is read so far ahead of `at` in a run of `bytes`: beyond its end, the run that the same vector reads next.
-VT_INLINE Bytes BytesAhead(Bytes run, int64_t at, int64_t bytes, Bytes next) {
-  return at < bytes ? run + at : next + (at - bytes);
-}
+// How x is rounded: to 16 bits, or to one plane of 8, half the products.
+enum class Round { k16, k8 };
 
 // The integer products of codes and x over steps [first, first + kSteps) of group g.
-template <class F, int kSteps, int kRows, int kVectors>
+template <class F, Round kRound, int kSteps, int kRows, int kVectors>
 VT_INLINE void AddProducts(const LinearPart& part, const Column (&columns)[kVectors], int64_t block, int g, int64_t i,
                            int first, VI (&acc)[kVectors][kRows]) {
   const vt::QuantizedRows& x = part.quantized;
@@ -44,7 +32,11 @@ VT_INLINE void AddProducts(const LinearPart& part, const Column (&columns)[kVect
     VT_UNROLL
     for (int r = 0; r < kRows; ++r) {
       const int16_t* row = x.q + r * x.stride;
-      if constexpr (kPlanes) {
+      if constexpr (kRound == Round::k8) {
+        const VI bytes = SplatPair(reinterpret_cast<const int8_t*>(row) + i * 32 + s * 4);
+        VT_UNROLL
+        for (int v = 0; v < kVectors; ++v) acc[v][r] = DotBytes(acc[v][r], codes[v], bytes);
+      } else if constexpr (kPlanes) {
         const int8_t* plane = reinterpret_cast<const int8_t*>(row) + i * 32 + s * 4;
         const VI high = SplatPair(plane), low = SplatPair(plane + x.stride);
         VT_UNROLL
@@ -61,7 +53,7 @@ VT_INLINE void AddProducts(const LinearPart& part, const Column (&columns)[kVect
       }
     }
   }
-  if constexpr (kPlanes) {
+  if constexpr (kPlanes && kRound == Round::k16) {
     VT_UNROLL
     for (int v = 0; v < kVectors; ++v) {
       VT_UNROLL
@@ -71,7 +63,7 @@ VT_INLINE void AddProducts(const LinearPart& part, const Column (&columns)[kVect
 }
 
 // Adds group g of a block (the i-th 32 weights of the row) to the sums.
-template <class F, int kRows, int kVectors>
+template <class F, Round kRound, int kRows, int kVectors>
 VT_INLINE void AddGroup(const LinearPart& part, const Column (&columns)[kVectors], const Column (&next)[kVectors],
                         const typename F::Prepared (&prepared)[kVectors], int64_t block, int g, int64_t i,
                         VF (&sum)[kVectors][kRows]) {
@@ -88,7 +80,7 @@ VT_INLINE void AddGroup(const LinearPart& part, const Column (&columns)[kVectors
   VT_UNROLL
   for (int p = 0; p < kParts; ++p) {
     VI acc[kVectors][kRows];
-    AddProducts<F, kSteps>(part, columns, block, g, i, p * kSteps, acc);
+    AddProducts<F, kRound, kSteps>(part, columns, block, g, i, p * kSteps, acc);
     if constexpr (F::kCenter > 0) {
       VT_UNROLL
       for (int r = 0; r < kRows; ++r) {
@@ -113,7 +105,7 @@ VT_INLINE void AddGroup(const LinearPart& part, const Column (&columns)[kVectors
   }
 }
 
-template <class F, int kRows>
+template <class F, Round kRound, int kRows>
 void FewRows(const LinearPart& part) {
   constexpr int kVectors = FewVectors(kRows), kGroups = F::kBlock / 32;
   const int64_t vectors = Vectors(part), blocks = part.k / F::kBlock;
@@ -141,7 +133,7 @@ void FewRows(const LinearPart& part) {
       }
 #pragma GCC unroll 1
       for (int g = 0; g < kGroups; ++g)
-        AddGroup<F, kRows, kVectors>(part, columns, next, prepared, b, g, b * kGroups + g, sum);
+        AddGroup<F, kRound, kRows, kVectors>(part, columns, next, prepared, b, g, b * kGroups + g, sum);
     }
     VT_UNROLL
     for (int v = 0; v < kVectors; ++v) {
@@ -154,18 +146,19 @@ void FewRows(const LinearPart& part) {
 }
 
 // Some numbers of rows share a kernel: what is compiled is large.
-constexpr int MoreRows(int rows) { return rows < 4 ? rows + 1 : rows + 2; }
+constexpr int MoreRows(Round round, int rows) { return round == Round::k8 ? 2 * rows : rows < 4 ? rows + 1 : rows + 2; }
 
-template <class F, int kRows = 1>
+template <class F, Round kRound = Round::k16, int kRows = 1>
 void Few(const LinearPart& part) {
-  if (part.rows <= kRows) return FewRows<F, kRows>(part);
-  if constexpr (kRows < kFewRows) Few<F, MoreRows(kRows)>(part);
+  if (part.rows <= kRows) return FewRows<F, kRound, kRows>(part);
+  if constexpr (kRows < kFewRows) Few<F, kRound, MoreRows(kRound, kRows)>(part);
 }
 
 // ----------------------------------------------------------------------------------------------------- integers, GEMM
 
-// A chunk of weights of two vectors of columns as 16-bit integers, code - kCenter: for each four of k, the even bytes
-// of both vectors, then the odd ones. After them d and m of each kGroup weights.
+// A chunk of weights of two vectors of columns. For x of 16 bits as 16-bit integers, code - kCenter: for each four of
+// k, the even bytes of both vectors, then the odd ones; for x of 8 bits the bytes of the codes. After them d and m of
+// each kGroup weights.
 struct Panel {
   unsigned char* codes;
   float *d, *m;
@@ -175,7 +168,7 @@ struct Ahead {
   Bytes at, end;
 };
 
-template <class F>
+template <class F, Round kRound>
 void ExpandPanel(const LinearPart& part, int64_t vector, int64_t begin, int64_t end, const Panel& panel) {
   constexpr int kParts = 32 / F::kGroup, kGroups = F::kBlock / 32;
   const VI center = SplatI(F::kCenter << 16 | F::kCenter);
@@ -195,19 +188,25 @@ void ExpandPanel(const LinearPart& part, int64_t vector, int64_t begin, int64_t 
         if constexpr (F::kMin) StoreF(m_out, m[p]);
       }
       VT_UNROLL
-      for (int s = 0; s < 8; ++s, codes += 2 * kPair * kVectorBytes) {
+      for (int s = 0; s < 8; ++s, codes += kPair * kVectorBytes) {
         const VI bytes = F::Codes(column.payload + block * F::kPayload * vt::kR16Rows, g, s);
+        if constexpr (kRound == Round::k8) {
+          StoreI(codes, bytes);
+          continue;
+        }
         StoreI(codes, Sub16(And(bytes, 0x00ff00ffu), center));
-        StoreI(codes + kPair * kVectorBytes, Sub16(UpperBytes(bytes), center));
+        codes += kPair * kVectorBytes;
+        StoreI(codes, Sub16(UpperBytes(bytes), center));
       }
     }
   }
 }
 
-template <class F, int kRows>
+template <class F, Round kRound, int kRows>
 VT_INLINE void IntTile(const LinearPart& part, int64_t row, int64_t vector, int64_t begin, int64_t end,
                        const Panel& panel, Ahead& ahead) {
-  constexpr int kParts = 32 / F::kGroup, kSteps = F::kGroup / 4;
+  // Products of a step are of four bytes, or of two 16-bit integers; either way x moves by four bytes.
+  constexpr int kParts = 32 / F::kGroup, kSteps = F::kGroup / (kRound == Round::k8 ? 4 : 2);
   const vt::QuantizedRows& x = part.quantized;
   VF sum[kRows][kPair];
   VT_UNROLL
@@ -215,10 +214,13 @@ VT_INLINE void IntTile(const LinearPart& part, int64_t row, int64_t vector, int6
     VT_UNROLL
     for (int v = 0; v < kPair; ++v) sum[r][v] = begin == 0 ? Zero() : LoadColumns(part, row + r, vector + v);
   }
-  const int16_t* q = x.q + row * x.stride + begin;
+  const unsigned char* q = reinterpret_cast<const unsigned char*>(x.q + row * x.stride);
+  q += kRound == Round::k8 ? begin : 2 * begin;
   const float* scales = x.scale + row * (x.stride / 32) + begin / 32;
   const float* mins =
       kParts == 1 ? x.min32 + row * (x.stride / 32) + begin / 32 : x.min16 + row * (x.stride / 16) + begin / 16;
+  const int32_t* sums =
+      kParts == 1 ? x.sum32 + row * (x.stride / 32) + begin / 32 : x.sum16 + row * (x.stride / 16) + begin / 16;
   Bytes codes = panel.codes;
   const float *d = panel.d, *m = panel.m;
   for (int64_t i = 0; i < (end - begin) / 32; ++i) {
@@ -232,19 +234,25 @@ VT_INLINE void IntTile(const LinearPart& part, int64_t row, int64_t vector, int6
       VI acc[kRows][kPair];
       VT_UNROLL
       for (int r = 0; r < kRows; ++r) {
+        VI start = ZeroI();
+        if constexpr (kRound == Round::k8 && F::kCenter > 0) {
+          start = ShiftLeft(SplatI(sums[r * (x.stride / F::kGroup) + i * kParts + p]), Log2(F::kCenter));
+        }
         VT_UNROLL
-        for (int v = 0; v < kPair; ++v) acc[r][v] = ZeroI();
+        for (int v = 0; v < kPair; ++v) acc[r][v] = start;
       }
       VT_UNROLL
-      for (int s = 0; s < 2 * kSteps; ++s, codes += kPair * kVectorBytes, q += 2) {
+      for (int s = 0; s < kSteps; ++s, codes += kPair * kVectorBytes, q += 4) {
         VI w[kPair];
         VT_UNROLL
         for (int v = 0; v < kPair; ++v) w[v] = LoadI(codes + v * kVectorBytes);
         VT_UNROLL
         for (int r = 0; r < kRows; ++r) {
-          const VI pair = SplatPair(q + r * x.stride);
+          const VI values = SplatPair(q + r * x.stride * 2);
           VT_UNROLL
-          for (int v = 0; v < kPair; ++v) acc[r][v] = Dot(acc[r][v], w[v], pair);
+          for (int v = 0; v < kPair; ++v) {
+            acc[r][v] = kRound == Round::k8 ? DotBytes(acc[r][v], w[v], values) : Dot(acc[r][v], w[v], values);
+          }
         }
       }
       VT_UNROLL
@@ -270,17 +278,17 @@ VT_INLINE void IntTile(const LinearPart& part, int64_t row, int64_t vector, int6
   }
 }
 
-template <class F, int kRows>
+template <class F, Round kRound, int kRows>
 void IntTiles(const LinearPart& part, int64_t row, int64_t vector, int64_t begin, int64_t end, const Panel& panel,
               Ahead& ahead) {
-  for (; row + kRows <= part.rows; row += kRows) IntTile<F, kRows>(part, row, vector, begin, end, panel, ahead);
+  for (; row + kRows <= part.rows; row += kRows) IntTile<F, kRound, kRows>(part, row, vector, begin, end, panel, ahead);
   if constexpr (kRows > 1) {
     constexpr int kFewer = kRows > 4 ? 4 : kRows > 2 ? 2 : 1;
-    if (row < part.rows) IntTiles<F, kFewer>(part, row, vector, begin, end, panel, ahead);
+    if (row < part.rows) IntTiles<F, kRound, kFewer>(part, row, vector, begin, end, panel, ahead);
   }
 }
 
-template <class F>
+template <class F, Round kRound = Round::k16>
 void Gemm(const LinearPart& part) {
   constexpr int64_t kChunk = vt::kPanelRows;
   const int64_t chunk = part.k < kChunk ? part.k : kChunk;
@@ -291,8 +299,8 @@ void Gemm(const LinearPart& part) {
     Ahead ahead = {next, next + kPair * part.group_bytes / kHalves};
     for (int64_t begin = 0; begin < part.k; begin += kChunk) {
       const int64_t end = begin + kChunk < part.k ? begin + kChunk : part.k;
-      ExpandPanel<F>(part, vector, begin, end, panel);
-      IntTiles<F, kIntTileRows>(part, 0, vector, begin, end, panel, ahead);
+      ExpandPanel<F, kRound>(part, vector, begin, end, panel);
+      IntTiles<F, kRound, kIntTileRows>(part, 0, vector, begin, end, panel, ahead);
     }
   }
 }
@@ -302,7 +310,9 @@ void Gemm(const LinearPart& part) {
 // Below this a row's 32 values count as zeros: the reciprocal of their scale would overflow.
 constexpr float kLeastMagnitude = 1e-30f;
 
-template <bool kAsPlanes>
+enum class Form { kInts, kPlanes, kOnePlane };
+
+template <Form kForm>
 void QuantizeRows(const float* x, int64_t k, int64_t begin, int64_t end, const vt::QuantizedRows& out) {
   for (int64_t r = begin; r < end; ++r) {
     for (int64_t i = 0; i < k / 32; ++i) {
@@ -312,16 +322,19 @@ void QuantizeRows(const float* x, int64_t k, int64_t begin, int64_t end, const v
       std::memcpy(&largest, &bits, 4);
       // A number that is not finite has the largest bits; its scale spoils every sum of the row.
       const bool finite = bits < 0x7f800000u;
-      const float inverse = finite && largest >= kLeastMagnitude ? vt::kLargestQ / largest : 0.0f;
-      const float scale = finite ? (inverse != 0 ? largest / vt::kLargestQ : 0.0f) : __builtin_nanf("");
+      constexpr float kLargest = kForm == Form::kOnePlane ? 127 : vt::kLargestQ;
+      const float inverse = finite && largest >= kLeastMagnitude ? kLargest / largest : 0.0f;
+      const float scale = finite ? (inverse != 0 ? largest / kLargest : 0.0f) : __builtin_nanf("");
       // What is not finite becomes zero: any integer would do.
       alignas(64) float finite_in[32] = {};
       const float* values = finite ? in : finite_in;
       int16_t* row = out.q + r * out.stride;
       int32_t sums[2];
       for (int p = 0; p < 2; ++p) {
-        if constexpr (kAsPlanes) {
-          int8_t* plane = reinterpret_cast<int8_t*>(row) + i * 32 + p * 16;
+        int8_t* plane = reinterpret_cast<int8_t*>(row) + i * 32 + p * 16;
+        if constexpr (kForm == Form::kOnePlane) {
+          sums[p] = QuantizePlane16(values + p * 16, inverse, plane);
+        } else if constexpr (kForm == Form::kPlanes) {
           sums[p] = QuantizePlanes16(values + p * 16, inverse, plane, plane + out.stride);
         } else {
           sums[p] = Quantize16(values + p * 16, inverse, row + i * 32 + p * 16);

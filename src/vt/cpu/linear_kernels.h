@@ -13,7 +13,8 @@ inline constexpr int64_t PaddedK(int64_t k) { return (k + kLinearStep - 1) / kLi
 
 // Rows of x rounded to 16 bits with a scale for every 32: x = scale * q, |q| <= kLargestQ. Kernels that multiply 16
 // bits find of every four q the middle two swapped, so that 16-bit lanes of even and of odd bytes meet them; those that
-// multiply 8 bits find the row as two planes of bytes, q = 256 * first + second.
+// multiply 8 bits find the row as two planes of bytes, q = 256 * first + second. Rounded to 8 bits, |q| <= 127, the
+// first plane is all.
 struct QuantizedRows {
   int16_t* q = nullptr;      // [rows, stride]
   float* scale = nullptr;    // [rows, stride / 32]
@@ -63,18 +64,22 @@ struct LinearPart {
 
 struct LinearKernels {
   using Run = void (*)(const LinearPart& part);
-  int few_rows = 0;
-  // Formats of integers; null for float formats. The two give the same bits, on every instruction set.
-  Run few[kCpuFormats];   // rows <= few_rows; may read one row more of the quantized x, whatever it holds
-  Run gemm[kCpuFormats];  // any rows
-  // Products and sums in f32 of the dequantized weights.
-  Run exact[kCpuFormats];
-  // Exactly k values of a row of a group.
-  void (*unpack_row[kCpuFormats])(const unsigned char* group, int64_t head_bytes, int row, int64_t k, float* out);
-  // Rounds rows [begin, end) of x [rows, k], for `few` and for `gemm`; a row with a number that is not finite gives
-  // only such sums.
+  // Rounds rows [begin, end) of x [rows, k]; a row with a number that is not finite gives only such sums.
   using Quantize = void (*)(const float* x, int64_t k, int64_t begin, int64_t end, const QuantizedRows& out);
-  Quantize quantize_few, quantize_gemm;
+
+  // Of formats of integers; null for float formats. The two give the same bits, on every instruction set.
+  struct Integer {
+    Run few[kCpuFormats] = {};   // rows <= few_rows; may read one row more of the quantized x, whatever it holds
+    Run gemm[kCpuFormats] = {};  // any rows
+    Quantize quantize_few = nullptr, quantize_gemm = nullptr;  // for `few` and for `gemm`
+  };
+  int few_rows = 0;
+  Integer int16;
+  Integer int8;  // x rounded to 8 bits, one plane; all null where the set has no products of bytes
+  // Products and sums in f32 of the dequantized weights.
+  Run exact[kCpuFormats] = {};
+  // Exactly k values of a row of a group.
+  void (*unpack_row[kCpuFormats])(const unsigned char* group, int64_t head_bytes, int row, int64_t k, float* out) = {};
 };
 
 // Of BF16 weights: activations rounded to BF16, sums in f32.

@@ -7,19 +7,47 @@
 #include "vt/cpu/linear_f32.h"
 #include "vt/cpu/linear_int.h"
 
-// The table of a unit: integer formats by their own kernels.
-#define VT_LINEAR_KERNELS                                                                                             \
-  {                                                                                                                   \
-      kFewRows,                                                                                                       \
-      {nullptr, nullptr, nullptr, Few<Q8_0>, Few<Q4_0>, Few<Q4_1>, Few<Q5_0>, Few<Q5_1>, Few<Q2_K>, Few<Q3_K>,        \
-       Few<Q4_K>, Few<Q5_K>, Few<Q6_K>, Few<IQ4_NL>, Few<IQ4_XS>},                                                    \
-      {nullptr, nullptr, nullptr, Gemm<Q8_0>, Gemm<Q4_0>, Gemm<Q4_1>, Gemm<Q5_0>, Gemm<Q5_1>, Gemm<Q2_K>, Gemm<Q3_K>, \
-       Gemm<Q4_K>, Gemm<Q5_K>, Gemm<Q6_K>, Gemm<IQ4_NL>, Gemm<IQ4_XS>},                                               \
-      {Exact<F32>, Exact<F16>, Exact<BF16>, Exact<Q8_0>, Exact<Q4_0>, Exact<Q4_1>, Exact<Q5_0>, Exact<Q5_1>,          \
-       Exact<Q2_K>, Exact<Q3_K>, Exact<Q4_K>, Exact<Q5_K>, Exact<Q6_K>, Exact<IQ4_NL>, Exact<IQ4_XS>},                \
-      {UnpackRow<F32>, UnpackRow<F16>, UnpackRow<BF16>, UnpackRow<Q8_0>, UnpackRow<Q4_0>, UnpackRow<Q4_1>,            \
-       UnpackRow<Q5_0>, UnpackRow<Q5_1>, UnpackRow<Q2_K>, UnpackRow<Q3_K>, UnpackRow<Q4_K>, UnpackRow<Q5_K>,          \
-       UnpackRow<Q6_K>, UnpackRow<IQ4_NL>, UnpackRow<IQ4_XS>},                                                        \
-      QuantizeRows<kPlanes>,                                                                                          \
-      QuantizeRows<false>,                                                                                            \
+namespace {
+
+template <class F>
+constexpr void AddFloat(vt::LinearKernels& table, vt::CpuFormat format) {
+  table.exact[format] = Exact<F>;
+  table.unpack_row[format] = UnpackRow<F>;
+}
+
+template <class F>
+constexpr void AddInteger(vt::LinearKernels& table, vt::CpuFormat format) {
+  AddFloat<F>(table, format);
+  table.int16.few[format] = Few<F, Round::k16>;
+  table.int16.gemm[format] = Gemm<F, Round::k16>;
+  if constexpr (kPlanes) {
+    table.int8.few[format] = Few<F, Round::k8>;
+    table.int8.gemm[format] = Gemm<F, Round::k8>;
   }
+}
+
+constexpr vt::LinearKernels MakeLinearKernels() {
+  vt::LinearKernels table;
+  table.few_rows = kFewRows;
+  table.int16.quantize_few = QuantizeRows < kPlanes ? Form::kPlanes : Form::kInts > ;
+  table.int16.quantize_gemm = QuantizeRows<Form::kInts>;
+  if constexpr (kPlanes) table.int8.quantize_few = table.int8.quantize_gemm = QuantizeRows<Form::kOnePlane>;
+  AddFloat<F32>(table, vt::kCpuF32);
+  AddFloat<F16>(table, vt::kCpuF16);
+  AddFloat<BF16>(table, vt::kCpuBF16);
+  AddInteger<Q8_0>(table, vt::kCpuQ8_0);
+  AddInteger<Q4_0>(table, vt::kCpuQ4_0);
+  AddInteger<Q4_1>(table, vt::kCpuQ4_1);
+  AddInteger<Q5_0>(table, vt::kCpuQ5_0);
+  AddInteger<Q5_1>(table, vt::kCpuQ5_1);
+  AddInteger<Q2_K>(table, vt::kCpuQ2_K);
+  AddInteger<Q3_K>(table, vt::kCpuQ3_K);
+  AddInteger<Q4_K>(table, vt::kCpuQ4_K);
+  AddInteger<Q5_K>(table, vt::kCpuQ5_K);
+  AddInteger<Q6_K>(table, vt::kCpuQ6_K);
+  AddInteger<IQ4_NL>(table, vt::kCpuIQ4_NL);
+  AddInteger<IQ4_XS>(table, vt::kCpuIQ4_XS);
+  return table;
+}
+
+}  // namespace

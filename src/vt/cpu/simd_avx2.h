@@ -113,19 +113,27 @@ VT_INLINE int32_t Quantize16(const float* x, float inverse, int16_t* out) {
   StoreI(out, _mm256_shuffle_epi8(packed, order));
   return SumOf(low, high);
 }
+// Sixteen integers of 8 bits as bytes.
+VT_INLINE void StoreBytes16(VI first, VI second, int8_t* out) {
+  const VI words = _mm256_permute4x64_epi64(_mm256_packs_epi32(first, second), 0xd8);
+  const __m128i bytes = _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(out), bytes);
+}
 // The same as two planes of bytes in order, q = 256 * high + low.
 VT_INLINE int32_t QuantizePlanes16(const float* x, float inverse, int8_t* high, int8_t* low) {
   const VI first = _mm256_cvtps_epi32(Mul(LoadF(x), Splat(inverse)));
   const VI second = _mm256_cvtps_epi32(Mul(LoadF(x + 8), Splat(inverse)));
-  const auto store = [](VI a, VI b, int8_t* out) __attribute__((always_inline)) {
-    const VI words = _mm256_permute4x64_epi64(_mm256_packs_epi32(a, b), 0xd8);
-    const __m128i bytes = _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out), bytes);
-  };
   const VI half = SplatI(128);
   const VI a = ShiftRightSigned(Add32(first, half), 8), b = ShiftRightSigned(Add32(second, half), 8);
-  store(a, b, high);
-  store(_mm256_sub_epi32(first, ShiftLeft(a, 8)), _mm256_sub_epi32(second, ShiftLeft(b, 8)), low);
+  StoreBytes16(a, b, high);
+  StoreBytes16(_mm256_sub_epi32(first, ShiftLeft(a, 8)), _mm256_sub_epi32(second, ShiftLeft(b, 8)), low);
+  return SumOf(first, second);
+}
+// The same as one plane of bytes, |q| <= 127.
+VT_INLINE int32_t QuantizePlane16(const float* x, float inverse, int8_t* out) {
+  const VI first = _mm256_cvtps_epi32(Mul(LoadF(x), Splat(inverse)));
+  const VI second = _mm256_cvtps_epi32(Mul(LoadF(x + 8), Splat(inverse)));
+  StoreBytes16(first, second, out);
   return SumOf(first, second);
 }
 

@@ -107,5 +107,11 @@ VT_INLINE int32_t QuantizePlanes16(const float* x, float inverse, int8_t* high, 
   _mm_storeu_si128(reinterpret_cast<__m128i*>(low), _mm512_cvtepi32_epi8(q));
   return _mm512_reduce_add_epi32(q);
 }
+// The same as one plane of bytes, |q| <= 127.
+VT_INLINE int32_t QuantizePlane16(const float* x, float inverse, int8_t* out) {
+  const VI q = RoundToInt(Mul(LoadF(x), Splat(inverse)));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm512_cvtepi32_epi8(q));
+  return _mm512_reduce_add_epi32(q);
+}
 
 }  // namespace

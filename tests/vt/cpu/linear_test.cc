@@ -55,6 +55,8 @@ bool SameBits(std::span<const float> a, std::span<const float> b) {
 // x rounded to 16 bits of the largest of 32: half a unit of that, times 32 at worst where one weight stands alone.
 // Measured on these values: a hundredth.
 constexpr double kDefaultBound = 4e-6;
+// x rounded to 8 bits of the largest of 32; the errors of 768 terms cancel. Measured: half.
+constexpr double kFastBound = 2.5e-3;
 // x and, on AMX, weights rounded to 8 bits, each off by 2^-9 at most; over long rows the errors of the terms cancel.
 constexpr double kBf16Bound = 1.01 / 256, kBf16LongRowBound = 0.125 / 256, kAmxLongRowBound = 0.2 / 256;
 // Of default numerics.
@@ -110,8 +112,9 @@ TEST_P(LinearFormats, BitsDoNotDependOnRowsOrWorkers) {
     const TestWeight w({{GetParam(), n}}, k, 5);
     const HostTensor<float> x = RandomTensor({130, k}, 6);
     for (const Isa isa : Isas()) {
-      for (const Numerics numerics : {Numerics::kExact, Numerics::kInvariant, Numerics::kDefault}) {
-        const bool bf16 = numerics == Numerics::kDefault && RoundsToBf16(GetParam(), 130, isa);
+      for (const Numerics numerics : {Numerics::kExact, Numerics::kInvariant, Numerics::kDefault, Numerics::kFast}) {
+        const bool rounds = numerics == Numerics::kDefault || numerics == Numerics::kFast;
+        const bool bf16 = rounds && RoundsToBf16(GetParam(), 130, isa);
         ThreadContext one(isa, 1, numerics);
         const HostTensor<float> all = Multiply(w, x, nullptr, one);
         for (const int64_t rows : kRowCounts) {
@@ -140,6 +143,28 @@ TEST_P(LinearFormats, IntegerFormatsGiveTheSameBitsOnEveryInstructionSet) {
   for (const Isa isa : Isas()) {
     ThreadContext context(isa, 2, isa == Isa::kAmx ? Numerics::kInvariant : Numerics::kDefault);
     EXPECT_TRUE(SameBits(Multiply(w, x, nullptr, context).values, expected.values)) << IsaLongName(isa);
+  }
+}
+
+// Also that it is what runs: 8 bits cannot be as exact as 16.
+TEST_P(LinearFormats, FastRoundsInputsToEightBitsWhereBytesAreMultiplied) {
+  if (IsFloat(GetParam())) return;
+  const int64_t k = 768, n = 37;
+  const TestWeight w({{GetParam(), n}}, k, 31);
+  for (const int64_t rows : {1, 2, 3, 7, 9, 33}) {
+    const HostTensor<float> x = RandomTensor({rows, k}, 32);
+    const Product expected = PlainProduct(w, x, nullptr);
+    HostTensor<float> first_result;
+    for (const Isa isa : Isas()) {
+      ThreadContext context(isa, 2, Numerics::kFast);
+      const HostTensor<float> y = Multiply(w, x, nullptr, context);
+      const double worst = WorstError(y, expected);
+      EXPECT_LT(worst, kFastBound) << IsaLongName(isa) << " rows " << rows;
+      if (!CpuLinearKernelName(GetParam(), rows, Numerics::kFast, isa).starts_with("int8")) continue;
+      EXPECT_GT(worst, 2 * kDefaultBound) << IsaLongName(isa) << " rows " << rows;
+      if (first_result.values.empty()) first_result = y;
+      EXPECT_TRUE(SameBits(y.values, first_result.values)) << IsaLongName(isa) << " rows " << rows;
+    }
   }
 }
 

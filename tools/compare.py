@@ -84,12 +84,6 @@ def make_sides(args):
     return sides
 
 
-def folders(args):
-    """Where models are looked for."""
-    given = os.environ.get("VLLM_TEST_MODELS")
-    return [*args.models, *([pathlib.Path(given)] if given else []), compare_models.MODELS]
-
-
 def quantizer_folder(sides):
     """Folder with llama-quantize: of the peer that is measured, if it has one."""
     for side in sides:
@@ -166,8 +160,8 @@ def run():
     args = arguments()
     forced = forced_isa(args)
     sides = make_sides(args)
-    models = compare_models.choose(args.model, folders(args), lambda: quantizer_folder(sides), "vllm" in args.peers,
-                                   args.quick)
+    models = compare_models.choose(args.model, compare_models.folders(args.models), lambda: quantizer_folder(sides),
+                                   "vllm" in args.peers, args.quick)
     works = QUICK if args.quick else WORK
     load = os.getloadavg()[0]
     if load > 1:

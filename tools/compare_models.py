@@ -1,4 +1,4 @@
-"""Models of ./dev compare: what they are called, where they lie, how large a step of decoding is, and how the random ones are made."""
+"""Models of ./dev compare and ./dev accuracy: what they are called, where they lie, what a step of decoding reads, how some are made."""
 import dataclasses
 import os
 import pathlib
@@ -16,12 +16,16 @@ TABLE = [  # title, GGUF file, checkpoint folder with the same weights in BF16
     ("Llama 1B shape Q8_0", "1b-Q8_0.gguf", None),
     ("Llama 1B shape BF16", "1b-bf16.gguf", "llama1b"),
 ]
-# Made here when absent: file → (kind of tools/compare_checkpoints.py, type of the converted file, llama-quantize's type or None).
+# SmolLM2-768 with all matrices in one weight format: format → file.
+PURE = {name: f"smol768-pure-{name}.gguf" for name in (
+    "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS", "F16", "BF16")}
+# Made here when absent: file → (kind of tools/compare_checkpoints.py, type of the converted file, arguments of llama-quantize or None).
 MADE = {
     "smol768-Q4_K_M.gguf": ("smol768", "f32", "Q4_K_M"),
     "1b-Q4_K_M.gguf": ("llama1b", "bf16", "Q4_K_M"),
     "1b-Q8_0.gguf": ("llama1b", "bf16", "Q8_0"),
     "1b-bf16.gguf": ("llama1b", "bf16", None),
+    **{file: ("smol768", "f32", f"--pure {name}") for name, file in PURE.items()},
 }
 CONVERTED = {"smol768": "smol768-f32.gguf", "llama1b": "1b-bf16.gguf"}
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}  # GGUF's value types
@@ -80,6 +84,12 @@ def step_bytes(path):
     return data - (min([o for o in offsets.values() if o > begin], default=data) - begin)
 
 
+def folders(given):
+    """Where models are looked for: the given folders first."""
+    tests = os.environ.get("VLLM_TEST_MODELS")
+    return [*given, *([pathlib.Path(tests)] if tests else []), MODELS]
+
+
 def find(folders, name):
     return next((folder / name for folder in folders if (folder / name).exists()), None)
 
@@ -104,7 +114,8 @@ def make(name, folders, llama):
         build(converted, lambda part: [python, converter, checkpoint, "--outtype", converted_type, "--outfile", part])
     if quantized:
         threads = len(os.sched_getaffinity(0))
-        build(MODELS / name, lambda part: [llama / "llama-quantize", converted, part, quantized, threads])
+        *flags, target = quantized.split()
+        build(MODELS / name, lambda part: [llama / "llama-quantize", *flags, converted, part, target, threads])
     return MODELS / name
 
 

@@ -141,21 +141,26 @@ def facts(args, versions, forced, quiet):
         rows.append(("forced", f"VT_CPU_ISA={forced}"))
     rows += [(side, f"{version}, {commit()}, --numerics {args.numerics}" if side == "vllm.cpp" else version)
              for side, version in versions.items()]
+    return pairs(rows)
+
+
+def pairs(rows):
+    """Markdown lines of a table of keys and values."""
     return ["| | |", "|---|---|", *(f"| {key} | {value} |" for key, value in rows), ""]
 
 
 # ------------------------------------------------------------------------------------------------------------------- page
 
 
-def write(title, lines):
+def write(title, lines, page=PAGE):
     """Puts a run into the page: in place of the run with the same title, or as the last one."""
-    text = PAGE.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
     end = "<!-- end of runs -->\n"
     if end not in text:
-        raise Failure(f"{PAGE}: has no line '{end.strip()}'; restore the page from git")
+        raise Failure(f"{page}: has no line '{end.strip()}'; restore the page from git")
     section = f"<!-- run: {title} -->\n## {title}\n\n" + "\n".join(lines).rstrip() + "\n\n"
     old = re.compile(rf"<!-- run: {re.escape(title)} -->\n.*?(?=<!-- run: |<!-- end of runs -->)", re.S)
     text, count = old.subn(lambda _: section, text)
     if not count:
         text = text.replace(end, section + end)
-    PAGE.write_text(text, encoding="utf-8")
+    page.write_text(text, encoding="utf-8")

@@ -29,7 +29,7 @@ class Failure(Exception):
 
 
 def say(text):
-    print(f"compare: {text}", file=sys.stderr, flush=True)
+    print(f"{pathlib.Path(sys.argv[0]).stem}: {text}", file=sys.stderr, flush=True)
 
 
 def call(command, what, remedy, **options):

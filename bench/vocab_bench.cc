@@ -10,8 +10,11 @@
 #include <vector>
 
 #include "engine/sample/sampler.h"
+#include "quant/format.h"
 #include "vt/buffer.h"
 #include "vt/ops.h"
+#include "vt/plan.h"
+#include "vt/weight.h"
 
 namespace vllm {
 namespace {
@@ -79,6 +82,49 @@ BENCHMARK(RowMaxOfLogits)
     ->ArgsProduct({{kSmallVocab, kLargeVocab}, {1, 16, 64}})
     ->Unit(benchmark::kMicrosecond)
     ->UseRealTime();
+
+// Logits of some rows with their maxima, as the decoder's head plans it. Arguments: vocabulary, columns, rows, and the
+// maxima: 0 none, 1 as planned, 2 by an op of their own.
+void Head(benchmark::State& state) {
+  const int64_t vocab = state.range(0), columns = state.range(1), rows = state.range(2);
+  const auto platform = vt::MakePlatform(vt::DeviceType::kCpu);
+  const auto queue = platform->MakeQueue();
+  const vt::Format& format = vt::GetFormat(vt::FormatId::kQ8_0);
+  const std::vector<std::byte> bytes(static_cast<size_t>(vt::RowBytes(format, columns).value() * vocab), std::byte{1});
+  const vt::WeightSource source = {
+      .name = "head", .format = vt::FormatId::kQ8_0, .n = vocab, .k = columns, .bytes = bytes};
+  vt::ResidentSlot slot;
+  slot.Load({&source, 1}, vt::WeightUse::kMatrix, *platform);
+  vt::Graph graph;
+  const vt::ValueId x = graph.Input(vt::RowCount::kLogitRows, columns, vt::DType::kF32, "x");
+  const vt::ValueId logits = graph.Activation(vt::RowCount::kLogitRows, vocab, "logits");
+  const vt::ValueId max = graph.Activation(vt::RowCount::kLogitRows, 0, "max");
+  const vt::ValueId index = graph.Activation(vt::RowCount::kLogitRows, 0, "index", vt::DType::kI32);
+  for (const vt::ValueId value : {logits, max, index}) graph.MarkOutput(value);
+  graph.Add(vt::LinearOp<vt::ValueId>{.x = x, .out = logits, .weight = slot.Get().get()});
+  if (state.range(3) == 1) graph.Add(vt::RowMaxOp<vt::ValueId>{.x = logits, .max = max, .index = index});
+  vt::Plan plan(graph, *platform, vt::Numerics::kDefault, {.logit_rows = rows});
+  const vt::StepSizes sizes = {.logit_rows = rows};
+  for (int64_t i = 0; i < rows * columns; ++i) plan.At(x, sizes).as<float>()[i] = static_cast<float>(i % 17 - 8) / 8;
+  const vt::Buffer memory = platform->Allocate(static_cast<size_t>(rows * 8));
+  const vt::OpKernel* kernel = vt::FindOp(vt::OpId::kRowMax, vt::DeviceType::kCpu);
+  const vt::OpArgs maxima =
+      vt::RowMaxOp<vt::Tensor>{.x = plan.At(logits, sizes),
+                               .max = memory.View(vt::DType::kF32, {rows}),
+                               .index = memory.View(vt::DType::kI32, {rows}, static_cast<size_t>(rows * 4))};
+  for (auto _ : state) {
+    plan.Execute(*queue, sizes);
+    if (state.range(3) == 2) queue->Launch(*kernel, maxima, {});
+  }
+  state.SetLabel(plan.choices()[0].lowering);
+}
+BENCHMARK(Head)
+    ->ArgNames({"vocab", "columns", "rows", "maxima"})
+    ->ArgsProduct({{kLargeVocab}, {640}, {1, 16, 64}, {0, 1, 2}})
+    ->ArgsProduct({{kSmallVocab}, {576}, {1, 16, 64}, {0, 1, 2}})
+    ->Unit(benchmark::kMicrosecond)
+    ->UseRealTime()
+    ->MinTime(0.3);
 
 struct Kind {
   const char* name;

@@ -40,12 +40,33 @@ std::vector<Lowering> PlainTable() {
   return table;
 }
 
+std::optional<std::string> RefuseLinearRowMax(std::span<const OpNode> nodes, const LoweringContext& context) {
+  if (std::get<RowMaxOp<ValueId>>(nodes[1]).x != std::get<LinearOp<ValueId>>(nodes[0]).out)
+    return "the maxima are of another value";
+  return RefuseLinear(nodes, context);
+}
+
+OpNode EmitLinearRowMax(std::span<const OpNode> nodes) {
+  const auto& linear = std::get<LinearOp<ValueId>>(nodes[0]);
+  const auto& maxima = std::get<RowMaxOp<ValueId>>(nodes[1]);
+  return LinearRowMaxOp<ValueId>{.x = linear.x,
+                                 .out = linear.out,
+                                 .bias = linear.bias,
+                                 .max = maxima.max,
+                                 .index = maxima.index,
+                                 .weight = linear.weight};
+}
+
 std::vector<Lowering> CpuTable() {
   std::vector<Lowering> table = PlainTable();
   for (Lowering& row : table) {
     if (row.pattern[0] == OpId::kLinear) row.refusal = RefuseLinear;
     if (row.pattern[0] == OpId::kEmbed) row.refusal = RefuseEmbed;
   }
+  table.push_back({.name = OpName(OpId::kLinearRowMax),
+                   .pattern = {OpId::kLinear, OpId::kRowMax},
+                   .refusal = RefuseLinearRowMax,
+                   .emit = EmitLinearRowMax});
   return table;
 }
 

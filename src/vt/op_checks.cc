@@ -167,6 +167,11 @@ void CheckArgs(const RowMaxOp<Tensor>& op) {
   CheckTensor("index", op.index, DType::kI32, {rows});
 }
 
+void CheckArgs(const LinearRowMaxOp<Tensor>& op) {
+  CheckArgs(LinearOp<Tensor>{.x = op.x, .out = op.out, .bias = op.bias, .weight = op.weight});
+  CheckArgs(RowMaxOp<Tensor>{.x = op.out, .max = op.max, .index = op.index});
+}
+
 void CheckArgs(const AttentionOp<Tensor>& op) {
   CheckRank("q", op.q, 3);
   CheckRank("k", op.k, 3);

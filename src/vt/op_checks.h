@@ -16,6 +16,7 @@ void CheckArgs(const GatedActOp<Tensor>& op);
 void CheckArgs(const GatherRowsOp<Tensor>& op);
 void CheckArgs(const SoftcapOp<Tensor>& op);
 void CheckArgs(const RowMaxOp<Tensor>& op);
+void CheckArgs(const LinearRowMaxOp<Tensor>& op);
 void CheckArgs(const AttentionOp<Tensor>& op);
 
 }  // namespace vt

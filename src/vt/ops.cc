@@ -67,6 +67,8 @@ std::string_view OpName(OpId op) {
       return "Softcap";
     case OpId::kRowMax:
       return "RowMax";
+    case OpId::kLinearRowMax:
+      return "LinearRowMax";
     case OpId::kAttention:
       return "Attention";
     case OpId::kAttentionCross:

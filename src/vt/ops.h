@@ -32,6 +32,7 @@ enum class OpId : int16_t {
   kGatherRows = 7,
   kSoftcap = 8,
   kRowMax = 9,
+  kLinearRowMax = 10,
   kAttention = 18,
   kAttentionCross = 19,
   kAttentionDenseFast = 20,
@@ -235,6 +236,26 @@ struct RowMaxOp {
   }
 };
 
+// A linear and the RowMax of its output in one: the output is looked through while it is in the caches.
+template <class V>
+struct LinearRowMaxOp {
+  static constexpr OpId kId = OpId::kLinearRowMax;
+  V x = {};
+  V out = {};
+  V bias = {};   // f32 [n], optional
+  V max = {};    // f32 [rows]
+  V index = {};  // i32 [rows]
+  const PackedWeight* weight = nullptr;
+  template <class F>
+  void ForEach(F&& f) {
+    f(x), f(out), f(bias), f(max), f(index);
+  }
+  template <class W>
+  LinearRowMaxOp<W> WithoutOperands() const {
+    return {.weight = weight};
+  }
+};
+
 // Dense attention, correctness grade and frozen: out = softmax(scale * q k^T [+ causal mask]) v, one batch.
 // kAttentionDenseFast, kAttentionDenseFlash and kAttentionDenseFa2 take the same arguments.
 template <class V>
@@ -257,8 +278,9 @@ struct AttentionOp {
 };
 
 template <class V>
-using OpOver = std::variant<EmbedOp<V>, AddNormOp<V>, LinearOp<V>, QkNormRopeCacheWriteOp<V>, PagedAttentionOp<V>,
-                            GatedActOp<V>, GatherRowsOp<V>, SoftcapOp<V>, RowMaxOp<V>, AttentionOp<V>>;
+using OpOver =
+    std::variant<EmbedOp<V>, AddNormOp<V>, LinearOp<V>, QkNormRopeCacheWriteOp<V>, PagedAttentionOp<V>, GatedActOp<V>,
+                 GatherRowsOp<V>, SoftcapOp<V>, RowMaxOp<V>, LinearRowMaxOp<V>, AttentionOp<V>>;
 
 // A resolved op: every operand a Tensor; absent operands have null data.
 using OpArgs = OpOver<Tensor>;

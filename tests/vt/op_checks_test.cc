@@ -168,6 +168,8 @@ TEST(OpChecks, RowOpsCheckTheirShapes) {
   EXPECT_REFUSED((RowMaxOp<Tensor>{.x = x.view(), .max = weight.view(), .index = indices.view()}),
                  "max dimension 0 is 8, not 2");
   EXPECT_REFUSED((RowMaxOp<Tensor>{.x = x.view(), .max = max.view(), .index = max.view()}), "index is f32, not i32");
+  EXPECT_REFUSED((LinearRowMaxOp<Tensor>{.x = x.view(), .out = out.view(), .max = max.view(), .index = max.view()}),
+                 "no weight");
   EXPECT_REFUSED((RowMaxOp<Tensor>{.x = empty.view(), .max = max.view(), .index = indices.view()}),
                  "rows without columns");
 }

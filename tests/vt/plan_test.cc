@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
@@ -108,6 +109,75 @@ TEST(PlanTest, TellsWhatWasChosen) {
   ASSERT_EQ(plan.choices().size(), 1u);
   EXPECT_EQ(plan.choices()[0].lowering, "Linear");
   EXPECT_EQ(plan.choices()[0].provider, "cpu");
+}
+
+// A linear of [n, k] and the maxima of its rows.
+struct Head {
+  static constexpr int64_t kN = 5000, kK = 64;
+  std::shared_ptr<Platform> platform;
+  ResidentSlot slot;
+  Graph graph;
+  ValueId x, y, max, index;
+
+  Head(std::shared_ptr<Platform> device, FormatId id, bool of_another_value = false) : platform(std::move(device)) {
+    std::vector<float> numbers(kN * kK);
+    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>((i * 7919) % 1009) / 1009 - 0.5f;
+    std::vector<std::byte> packed(static_cast<size_t>(*RowBytes(GetFormat(id), kK) * kN));
+    for (int64_t r = 0; r < kN; ++r)
+      GetFormat(id).quantize(numbers.data() + r * kK, kK, packed.data() + r * *RowBytes(GetFormat(id), kK));
+    const WeightSource source{.name = "head", .format = id, .n = kN, .k = kK, .bytes = packed};
+    slot.Load(std::span(&source, 1), WeightUse::kMatrix, *platform);
+    x = graph.Input(RowCount::kLogitRows, kK, DType::kF32, "x");
+    y = graph.Activation(RowCount::kLogitRows, kN, "y");
+    max = graph.Activation(RowCount::kLogitRows, 0, "max");
+    index = graph.Activation(RowCount::kLogitRows, 0, "index", DType::kI32);
+    for (const ValueId value : {y, max, index}) graph.MarkOutput(value);
+    graph.Add(LinearOp<ValueId>{.x = x, .out = y, .weight = slot.Get().get()});
+    graph.Add(RowMaxOp<ValueId>{.x = of_another_value ? x : y, .max = max, .index = index});
+  }
+};
+
+TEST(PlanTest, ALinearAndItsMaximaAreOneOpThatFindsThemInItsOutput) {
+  for (const char* isa : {"", "avx2"})
+    for (const FormatId id : {FormatId::kF32, FormatId::kBF16, FormatId::kQ8_0}) {
+      Head head(MakePlatform(DeviceType::kCpu, {.threads = 3, .isa = isa}), id);
+      Plan plan(head.graph, *head.platform, Numerics::kDefault, {.logit_rows = 130});
+      ASSERT_EQ(plan.choices().size(), 1u);
+      EXPECT_EQ(plan.choices()[0].lowering, "LinearRowMax");
+      const auto queue = head.platform->MakeQueue();
+      for (const int64_t rows : {1, 2, 8, 9, 64, 130}) {
+        const StepSizes sizes{.logit_rows = rows};
+        float* x = plan.At(head.x, sizes).as<float>();
+        for (int64_t i = 0; i < rows * Head::kK; ++i) x[i] = static_cast<float>((i * 31 + rows) % 17) - 8;
+        if (rows > 1) x[Head::kK + 3] = NAN;                          // all outputs of row 1
+        if (rows > 2) std::fill_n(x + 2 * Head::kK, Head::kK, 0.0f);  // all equal
+        plan.Execute(*queue, sizes);
+        const float* y = plan.At(head.y, sizes).as<float>();
+        const float* max = plan.At(head.max, sizes).as<float>();
+        const int32_t* index = plan.At(head.index, sizes).as<int32_t>();
+        for (int64_t r = 0; r < rows; ++r) {
+          const float* row = y + r * Head::kN;
+          if (std::any_of(row, row + Head::kN, [](float v) { return v != v; })) {
+            EXPECT_TRUE(std::isnan(max[r]) && index[r] == -1) << r << " of " << rows;
+            continue;
+          }
+          const float* largest = std::max_element(row, row + Head::kN);
+          EXPECT_EQ(max[r], *largest) << r << " of " << rows;
+          EXPECT_EQ(index[r], largest - row) << r << " of " << rows;
+        }
+      }
+    }
+}
+
+TEST(PlanTest, MaximaOfAnotherValueOrOnAnotherDeviceAreAnOpOfTheirOwn) {
+  for (const DeviceType device : {DeviceType::kCpu, DeviceType::kRef}) {
+    Head head(MakePlatform(device), FormatId::kF32, device == DeviceType::kCpu);
+    const Plan plan(head.graph, *head.platform, Numerics::kExact, {.logit_rows = 1});
+    ASSERT_EQ(plan.choices().size(), 2u);
+    EXPECT_EQ(plan.choices()[0].lowering, "Linear");
+    EXPECT_EQ(plan.choices()[0].passed_over.size(), device == DeviceType::kCpu ? 1u : 0u);
+    EXPECT_EQ(plan.choices()[1].lowering, "RowMax");
+  }
 }
 
 TEST(OpTableTest, FixesTheNumbersOfTheDenseRungs) {

@@ -9,6 +9,17 @@ inline const RowKernels& RowKernelsOf(const KernelContext& context) {
   return context.isa >= Isa::kAvx512 ? kRowKernelsAvx512 : kRowKernelsAvx2;
 }
 
+// Before any element was looked at.
+inline constexpr MaxAt kNoMax = {.value = -__builtin_inff(), .index = -2};
+
+// Takes in the maximum of other elements of the same row, in any order of parts.
+inline void JoinMax(MaxAt& best, const MaxAt& part) {
+  if (best.index == -1 || part.index == kNoMax.index) return;
+  if (part.index == -1 || best.index == kNoMax.index || part.value > best.value ||
+      (part.value == best.value && part.index < best.index))
+    best = part;
+}
+
 // Elements that one worker processes in about the time of a barrier: smaller ops stay on the calling worker.
 inline constexpr int64_t kSerialElements = 16384;
 

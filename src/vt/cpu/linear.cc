@@ -204,9 +204,33 @@ std::string_view CpuLinearKernelName(FormatId format, int64_t rows, Numerics num
   return "";
 }
 
-void CpuLinear(const OpArgs& args, KernelContext& context) {
-  const auto& op = std::get<LinearOp<Tensor>>(args);
-  CheckArgs(op);
+namespace {
+
+// Running maxima of the output's rows, one for each worker and row.
+struct OutputMaxima {
+  MaxAt* best;  // [workers, rows]
+  int64_t rows;
+  const RowKernels& kernels;
+
+  // Looks through what a worker has just computed: rows from `row`, columns from `column`.
+  void Take(const LinearPart& part, int64_t row, int64_t column, int worker) const {
+    for (int64_t r = 0; r < part.rows; ++r) {
+      MaxAt max = kernels.row_max(part.y + r * part.y_stride, part.columns);
+      if (max.index >= 0) max.index += static_cast<int32_t>(column);
+      JoinMax(best[worker * rows + row + r], max);
+    }
+  }
+  void Store(int workers, float* max, int32_t* index) const {
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int w = 1; w < workers; ++w) JoinMax(best[r], best[w * rows + r]);
+      max[r] = best[r].value;
+      index[r] = best[r].index;
+    }
+  }
+};
+
+// Without op.max a plain linear.
+void RunLinear(const LinearRowMaxOp<Tensor>& op, KernelContext& context) {
   const int64_t rows = op.x.shape[0], k = op.x.shape[1], n = op.out.shape[1];
   if (rows == 0) return;
   const LinearKernels& kernels = KernelsOf(context.isa);
@@ -234,7 +258,9 @@ void CpuLinear(const OpArgs& args, KernelContext& context) {
   // Worker 0's scratch also holds what all share. All scratch is taken here, where running out of memory can still be
   // reported.
   const int64_t x_bytes = Align64(prepared.bytes());
-  const size_t shared_bytes = static_cast<size_t>(x_bytes) + static_cast<size_t>(count) * sizeof(Piece);
+  const int64_t maxima = op.max ? context.workers * rows : 0;
+  const size_t shared_bytes = static_cast<size_t>(x_bytes) + static_cast<size_t>(count) * sizeof(Piece) +
+                              static_cast<size_t>(maxima) * sizeof(MaxAt);
   std::byte* const panel0 = context.Scratch(0, static_cast<size_t>(panel_bytes) + shared_bytes).data();
   for (int w = 1; w < context.workers && panel_bytes > 0; ++w) context.Scratch(w, static_cast<size_t>(panel_bytes));
   LinearPart whole;
@@ -245,6 +271,11 @@ void CpuLinear(const OpArgs& args, KernelContext& context) {
   count = 0;
   ForPieces(*op.weight, grain, context.workers, [&](const Piece& piece) { new (pieces + count++) Piece(piece); });
 
+  // Outputs are looked through while they are in the second cache.
+  const OutputMaxima found = {reinterpret_cast<MaxAt*>(pieces + count), rows, RowKernelsOf(context)};
+  std::fill_n(found.best, maxima, kNoMax);
+  constexpr int64_t kWarmOutputs = 65536;
+  const int64_t step = op.max ? std::max(kWarmOutputs / rows / 64 * 64, int64_t{64}) : n;
   const RowParts row_parts = few ? RowParts{rows, 1} : SplitRows(*op.weight, rows, context.workers, prepared.tiles);
   context.ParallelFor(count * row_parts.count, 1, [&](int64_t begin, int64_t end, int worker) {
     std::byte* panel =
@@ -257,17 +288,35 @@ void CpuLinear(const OpArgs& args, KernelContext& context) {
       LinearPart part = whole;
       part.SkipRows(row_begin);
       part.rows = std::min(row_parts.rows, rows - row_begin);
-      part.groups =
-          reinterpret_cast<const unsigned char*>(piece.segment->data) + piece.begin / kR16Rows * shape.group_bytes;
       part.group_bytes = shape.group_bytes;
       part.head_bytes = shape.head_bytes;
-      part.columns = piece.end - piece.begin;
-      part.y = op.out.as<float>() + row_begin * n + piece.column;
-      part.bias = op.bias ? op.bias.as<float>() + piece.column : nullptr;
       part.panel = reinterpret_cast<unsigned char*>(panel);
-      KernelOf(recipe_of(format), format, kernels, integer)(part);
+      for (int64_t c = piece.begin; c < piece.end; c += step) {
+        const int64_t column = piece.column + c - piece.begin;
+        part.groups = reinterpret_cast<const unsigned char*>(piece.segment->data) + c / kR16Rows * shape.group_bytes;
+        part.columns = std::min(step, piece.end - c);
+        part.y = op.out.as<float>() + row_begin * n + column;
+        part.bias = op.bias ? op.bias.as<float>() + column : nullptr;
+        KernelOf(recipe_of(format), format, kernels, integer)(part);
+        if (op.max) found.Take(part, row_begin, column, worker);
+      }
     }
   });
+  if (op.max) found.Store(context.workers, op.max.as<float>(), op.index.as<int32_t>());
+}
+
+}  // namespace
+
+void CpuLinear(const OpArgs& args, KernelContext& context) {
+  const auto& op = std::get<LinearOp<Tensor>>(args);
+  CheckArgs(op);
+  RunLinear({.x = op.x, .out = op.out, .bias = op.bias, .weight = op.weight}, context);
+}
+
+void CpuLinearRowMax(const OpArgs& args, KernelContext& context) {
+  const auto& op = std::get<LinearRowMaxOp<Tensor>>(args);
+  CheckArgs(op);
+  RunLinear(op, context);
 }
 
 namespace {

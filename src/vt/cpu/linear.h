@@ -28,6 +28,9 @@ std::string_view CpuLinearKernelName(FormatId format, int64_t rows, Numerics num
 //              F32 and F16 weights hold more than BF16 does and stay exact
 void CpuLinear(const OpArgs& args, KernelContext& context);
 
+// The same, and the maxima of the output's rows, found piece by piece.
+void CpuLinearRowMax(const OpArgs& args, KernelContext& context);
+
 // x[t] = dequantized row ids[t], times scale; weights in R16 or as the file stores them.
 void CpuEmbed(const OpArgs& args, KernelContext& context);
 

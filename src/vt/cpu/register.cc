@@ -10,6 +10,7 @@ namespace vt {
 void RegisterCpuOps() {
   RegisterOp({OpId::kEmbed, DeviceType::kCpu, "cpu", CpuEmbed});
   RegisterOp({OpId::kLinear, DeviceType::kCpu, "cpu", CpuLinear});
+  RegisterOp({OpId::kLinearRowMax, DeviceType::kCpu, "cpu", CpuLinearRowMax});
   RegisterOp({OpId::kAddNorm, DeviceType::kCpu, "cpu", CpuAddNorm});
   RegisterOp({OpId::kQkNormRopeCacheWrite, DeviceType::kCpu, "cpu", CpuQkNormRopeCacheWrite});
   RegisterOp({OpId::kPagedAttention, DeviceType::kCpu, "cpu", CpuPagedAttention});

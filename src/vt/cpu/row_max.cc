@@ -1,4 +1,4 @@
-// RowMax on the CPU: rows cut into column ranges for all workers, whose maxima are then joined in order of columns.
+// RowMax on the CPU: rows cut into column ranges for all workers, whose maxima are then joined.
 #include <algorithm>
 
 #include "vt/cpu/isa_table.h"
@@ -29,11 +29,8 @@ void CpuRowMax(const OpArgs& args, KernelContext& context) {
     }
   });
   for (int64_t r = 0; r < rows; ++r) {
-    MaxAt best = parts[r * row_pieces];
-    for (int64_t i = 1; i < row_pieces && best.index >= 0; ++i) {
-      const MaxAt part = parts[r * row_pieces + i];
-      if (part.index < 0 || part.value > best.value) best = part;
-    }
+    MaxAt best = kNoMax;
+    for (int64_t i = 0; i < row_pieces; ++i) JoinMax(best, parts[r * row_pieces + i]);
     op.max.as<float>()[r] = best.value;
     op.index.as<int32_t>()[r] = best.index;
   }

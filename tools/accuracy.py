@@ -127,7 +127,8 @@ def arguments():
     args = parser.parse_args()
     if args.write and (args.model or args.isa):
         raise Failure("--write: the table is written whole; leave out MODEL and --isa")
-    args.model = [compare_models.PURE.get(name, name) for name in args.model] or list(compare_models.PURE.values())
+    known = {name: file for name, (file, _) in compare_models.FORMATS.items()}
+    args.model = [known.get(name, name) for name in args.model] or list(known.values())
     return args
 
 
@@ -169,8 +170,9 @@ def run():
                     file.measure(isa, numerics)
         rows[file.title()] = file.errors
         broken += file.broken
+        if args.write:
+            compare_report.write(compare_report.heading(""), [*facts(), *table(isas, rows)], PAGE)
     if args.write:
-        compare_report.write(compare_report.heading(""), [*facts(), *table(isas, rows)], PAGE)
         say(f"written to {PAGE.relative_to(ROOT)}")
     if broken:
         raise Failure("\n".join(["bounds or equalities are broken:", *broken]))

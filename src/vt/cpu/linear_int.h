@@ -177,11 +177,13 @@ void ExpandPanel(const LinearPart& part, int64_t vector, int64_t begin, int64_t 
     const Column column = ColumnAt(part, vector + v < vectors ? vector + v : vector);
     unsigned char* codes = panel.codes + v * kVectorBytes;
     float *d_out = panel.d + v * kLanes, *m_out = panel.m + v * kLanes;
+    typename F::Prepared prepared;
     for (int64_t i = begin / 32; i < end / 32; ++i) {
       const int64_t block = i / kGroups;
       const int g = static_cast<int>(i % kGroups);
+      if (g == 0) prepared = F::Prepare(column.head + block * F::kHead * vt::kR16Rows, column.half);
       VF d[kParts], m[kParts];
-      F::Scales(F::Prepare(column.head + block * F::kHead * vt::kR16Rows, column.half), g, d, m);
+      F::Scales(prepared, g, d, m);
       VT_UNROLL
       for (int p = 0; p < kParts; ++p, d_out += kPair * kLanes, m_out += kPair * kLanes) {
         StoreF(d_out, d[p]);

@@ -103,7 +103,7 @@ class File:
         what = f"{self.title()} {isa} {numerics}"
         whole, error = self.dump(numerics, isa)
         steps, other = self.dump(numerics, isa, STEP)
-        print(f"{self.title():8} {isa:8} {numerics:8} {error.text()}{'' if whole == steps else f'; in steps {other.text()}'}", flush=True)
+        print(f"{self.title():9} {isa:7} {numerics:8} {error.text()}{'' if whole == steps else f'; in steps {other.text()}'}", flush=True)
         if whole != steps and (numerics == "exact" or (isa != "amx" and not self.types & FLOATS)):
             self.broken.append(f"{what}: all positions at once and steps of 1 to {STEP} give other bits")
         self.bits[isa, numerics] = whole

@@ -116,6 +116,7 @@ struct PreparedX {
   bool quantize = false, bf16 = false, tiles = false, pad = false;
   int64_t rows = 0, k = 0;
 
+  // A multiple of 64.
   int64_t bytes() const {
     const int64_t padded = PaddedK(k);
     return (quantize ? Align64(QuantizedBytes(rows, k)) : 0) + (bf16 ? Align64(rows * padded * 2) : 0) +
@@ -257,7 +258,7 @@ void RunLinear(const LinearRowMaxOp<Tensor>& op, KernelContext& context) {
 
   // Worker 0's scratch also holds what all share. All scratch is taken here, where running out of memory can still be
   // reported.
-  const int64_t x_bytes = Align64(prepared.bytes());
+  const int64_t x_bytes = prepared.bytes();
   const int64_t maxima = op.max ? context.workers * rows : 0;
   const size_t shared_bytes = static_cast<size_t>(x_bytes) + static_cast<size_t>(count) * sizeof(Piece) +
                               static_cast<size_t>(maxima) * sizeof(MaxAt);

@@ -23,6 +23,20 @@ VT_INLINE Column ColumnAt(const LinearPart& part, int64_t vector) {
 }
 VT_INLINE int64_t Vectors(const LinearPart& part) { return (part.columns + kLanes - 1) / kLanes; }
 
+// The vectors of columns from `first` on that few-row kernels sum at once, and those that follow them. Beyond the last
+// the first stands once more: its sums are not stored.
+template <int kVectors>
+struct ColumnSet {
+  Column columns[kVectors], next[kVectors];
+  VT_INLINE ColumnSet(const LinearPart& part, int64_t first) {
+    VT_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      columns[v] = ColumnAt(part, first + v < Vectors(part) ? first + v : first);
+      next[v] = ColumnAt(part, first + kVectors + v);
+    }
+  }
+};
+
 VT_INLINE void StoreColumns(const LinearPart& part, int64_t row, int64_t vector, VF sum, bool bias) {
   const int64_t column = vector * kLanes, left = part.columns - column;
   float* y = part.y + row * part.y_stride + column;

@@ -84,13 +84,9 @@ void FloatRows(const LinearPart& part) {
   constexpr int64_t kBlockBytes = F::kPayload * vt::kR16Rows;
   const int64_t vectors = Vectors(part), stride = vt::PaddedK(part.k), bytes = stride / 32 * kBlockBytes;
   for (int64_t first = 0; first < vectors; first += kVectors) {
-    Column columns[kVectors], next[kVectors];
+    const ColumnSet<kVectors> set(part, first);
+    const auto& [columns, next] = set;
     VF total[kVectors][kRows], sum[kVectors][kRows];
-    VT_UNROLL
-    for (int v = 0; v < kVectors; ++v) {
-      columns[v] = ColumnAt(part, first + v < vectors ? first + v : first);
-      next[v] = ColumnAt(part, first + kVectors + v);
-    }
     for (int64_t i = 0; i < stride / 32; ++i) {
       if (i % (kPiece / 32) == 0) {
         VT_UNROLL

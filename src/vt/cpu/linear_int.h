@@ -110,11 +110,8 @@ void FewRows(const LinearPart& part) {
   constexpr int kVectors = FewVectors(kRows), kGroups = F::kBlock / 32;
   const int64_t vectors = Vectors(part), blocks = part.k / F::kBlock;
   for (int64_t first = 0; first < vectors; first += kVectors) {
-    Column columns[kVectors], next[kVectors];
-    for (int v = 0; v < kVectors; ++v) {
-      columns[v] = ColumnAt(part, first + v < vectors ? first + v : first);
-      next[v] = ColumnAt(part, first + kVectors + v);
-    }
+    const ColumnSet<kVectors> set(part, first);
+    const auto& [columns, next] = set;
     VF sum[kVectors][kRows];
     VT_UNROLL
     for (int v = 0; v < kVectors; ++v) {
@@ -148,7 +145,7 @@ void FewRows(const LinearPart& part) {
 // Some numbers of rows share a kernel: what is compiled is large.
 constexpr int MoreRows(Round round, int rows) { return round == Round::k8 ? 2 * rows : rows < 4 ? rows + 1 : rows + 2; }
 
-template <class F, Round kRound = Round::k16, int kRows = 1>
+template <class F, Round kRound, int kRows = 1>
 void Few(const LinearPart& part) {
   if (part.rows <= kRows) return FewRows<F, kRound, kRows>(part);
   if constexpr (kRows < kFewRows) Few<F, kRound, MoreRows(kRound, kRows)>(part);
@@ -290,7 +287,7 @@ void IntTiles(const LinearPart& part, int64_t row, int64_t vector, int64_t begin
   }
 }
 
-template <class F, Round kRound = Round::k16>
+template <class F, Round kRound>
 void Gemm(const LinearPart& part) {
   constexpr int64_t kChunk = vt::kPanelRows;
   const int64_t chunk = part.k < kChunk ? part.k : kChunk;

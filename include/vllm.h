@@ -39,7 +39,8 @@ typedef enum vllm_status {
   VLLM_OUT_OF_MEMORY = 5,
   VLLM_OVERLOADED = 6,
   VLLM_CANCELLED = 7,
-  VLLM_INTERNAL = 8
+  VLLM_INTERNAL = 8,
+  VLLM_DEADLINE_EXCEEDED = 9 /* the option request-timeout: its time was over before the first token */
 } vllm_status;
 
 typedef enum vllm_finish_reason {

@@ -38,6 +38,10 @@ constexpr Flag kOwnFlags[] = {
     {"json-schema", "-j", kText, "", kOutput, kRefused, kSampling, "", "structured outputs are not served"},
     {"mmproj", "-mm", kText, "", kMedia, kRefused, kEngine, "", "text models only"},
     {"lora", "", kText, "", kLora, kRefused, kEngine, "", "adapters are not served"},
+    {"itl-target-ms", "", kNumber, "200", kScheduler, kHonoured, kEngine, "",
+     "time that a step with decoding requests should take at most, by how much of prompts it reads; 0: no target"},
+    {"request-timeout", "", kNumber, "0", kScheduler, kHonoured, kEngine, "",
+     "seconds after which a request ends that names no `timeout` itself; 0: never"},
     // Text of chat and complete.
     {"max-tokens", "-n --predict --n-predict", kInt, "", kGeneration, kHonoured, kSampling, "",
      "tokens of an answer; absent: complete 128, chat what the context holds"},

@@ -59,9 +59,13 @@ inline constexpr int kMaxLogprobTokenIds = 128;
 inline constexpr size_t kMaxStopStrings = 256;
 // Tokens of all bad words together: each is compared after every token. vLLM's bound.
 inline constexpr size_t kMaxBadWordTokens = 1024;
-// Sequences waiting or running when the operator sets no --max-num-queued-reqs: each holds its prompt and its output
-// state, so an unbounded queue is unbounded memory; beyond this many nobody's turn comes within a client's patience.
+// Sequences waiting besides those that may run when the operator sets no --max-num-queued-reqs: each holds its prompt
+// and its output state, so an unbounded queue is unbounded memory; beyond this many nobody's turn comes within a
+// client's patience.
 inline constexpr int64_t kMaxQueuedRequests = 4096;
+// The longest time limit of a request, a week: longer ones are no limit, and sums with the clock stay far from
+// overflow.
+inline constexpr int64_t kMaxRequestTimeoutSeconds = 7 * 24 * 3600;
 // Prompt tokens times n of one request: every choice queues with its own copy of the prompt, 4 bytes a token.
 inline constexpr int64_t kMaxRequestTokens = int64_t{1} << 26;
 

@@ -17,7 +17,8 @@ enum class ErrorCode {
   kOutOfMemory,      // does not fit; the message holds the arithmetic
   kOverloaded,       // a queue is full; try later
   kCancelled,
-  kInternal,  // our bug, or a dead engine
+  kDeadlineExceeded,  // a request's time limit passed before its first output
+  kInternal,          // our bug, or a dead engine
 };
 
 // One line naming the thing, its value and the remedy.

@@ -105,6 +105,8 @@ vllm_status StatusOf(base::ErrorCode code) {
       return VLLM_OVERLOADED;
     case base::ErrorCode::kCancelled:
       return VLLM_CANCELLED;
+    case base::ErrorCode::kDeadlineExceeded:
+      return VLLM_DEADLINE_EXCEEDED;
     case base::ErrorCode::kInternal:
       return VLLM_INTERNAL;
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/limits.h"
 #include "base/options.h"
 #include "base/strings.h"
 
@@ -41,11 +42,15 @@ constexpr std::string_view kNames[] = {
     "max_num_seqs",
     "max_num_batched_tokens",
     "long_prefill_token_threshold",
+    "long_prefill_token_threshold_adaptive",
     "enable_chunked_prefill",
     "async_scheduling",
     "scheduler_reserve_full_isl",
     "watermark",
     "max_num_queued_reqs",
+    "max_num_queued_tokens",
+    "itl_target_ms",
+    "request_timeout",
     "scheduling_policy",
     "trace_file",
 };
@@ -100,12 +105,22 @@ void ReadScheduler(const Options& options, EngineConfig* config) {
   config->max_num_seqs = static_cast<int>(AtLeast(options, "max_num_seqs", 1).value_or(config->max_num_seqs));
   config->max_num_batched_tokens = AtLeast(options, "max_num_batched_tokens", 1);
   config->long_prefill_token_threshold = AtLeast(options, "long_prefill_token_threshold", 0).value_or(0);
+  config->long_prefill_token_threshold_adaptive = options.Bool("long_prefill_token_threshold_adaptive", false);
   config->enable_chunked_prefill = options.Bool("enable_chunked_prefill", true);
   config->async_scheduling = options.Bool("async_scheduling", true);
   config->scheduler_reserve_full_isl = options.Bool("scheduler_reserve_full_isl", true);
   config->watermark = options.Double("watermark", 0);
   if (config->watermark < 0 || config->watermark >= 1) options.Refuse("watermark", "must be at least 0, below 1");
-  config->max_num_queued_reqs = AtLeast(options, "max_num_queued_reqs", 1).value_or(0);
+  config->max_num_queued_reqs = AtLeast(options, "max_num_queued_reqs", 0);
+  config->max_num_queued_tokens = AtLeast(options, "max_num_queued_tokens", 0);
+  config->itl_target_ms = options.Double("itl_target_ms", config->itl_target_ms);
+  if (!(config->itl_target_ms >= 0 && config->itl_target_ms <= 1e6)) {
+    options.Refuse("itl_target_ms", "is not in 0 .. 1000000 milliseconds");
+  }
+  config->request_timeout_s = options.Double("request_timeout", 0);
+  if (!(config->request_timeout_s >= 0 && config->request_timeout_s <= base::kMaxRequestTimeoutSeconds)) {
+    options.Refuse("request_timeout", base::StrCat("is not in 0 .. ", base::kMaxRequestTimeoutSeconds, " seconds"));
+  }
   config->scheduling_policy = options.String("scheduling_policy", "fcfs");
 }
 

@@ -47,11 +47,16 @@ struct EngineConfig {
   int max_num_seqs = 128;
   std::optional<int64_t> max_num_batched_tokens = {};  // absent: 2048
   int64_t long_prefill_token_threshold = 0;
+  bool long_prefill_token_threshold_adaptive = false;
   bool enable_chunked_prefill = true;
   bool async_scheduling = true;
   bool scheduler_reserve_full_isl = true;
   double watermark = 0;
-  int64_t max_num_queued_reqs = 0;  // 0: base::kMaxQueuedRequests
+  // Sequences waiting or running at most; absent: max_num_seqs + base::kMaxQueuedRequests.
+  std::optional<int64_t> max_num_queued_reqs = {};
+  std::optional<int64_t> max_num_queued_tokens = {};  // prompt tokens of sequences without an output at most
+  double itl_target_ms = 200;                         // without max_num_batched_tokens; 0: no target
+  double request_timeout_s = 0;                       // of requests that name none; 0: none
   std::string scheduling_policy = "fcfs";
 
   std::string trace_file = {};  // VLLM_TRACE: Chrome trace of steps and phases

@@ -19,9 +19,7 @@ constexpr std::chrono::milliseconds kInputPoll(10);  // between looks at the inp
 
 EngineCore::EngineCore(Options options, ModelRunner* runner, OutputSink sink)
     : options_(std::move(options)),
-      max_sequences_(options_.scheduler.max_num_seqs + (options_.max_num_queued_requests > 0
-                                                            ? options_.max_num_queued_requests
-                                                            : base::kMaxQueuedRequests)),
+      max_sequences_(options_.max_num_queued_reqs.value_or(options_.scheduler.max_num_seqs + base::kMaxQueuedRequests)),
       runner_(runner),
       sink_(std::move(sink)),
       scheduler_(options_.scheduler, options_.kv_cache) {
@@ -38,17 +36,22 @@ EngineCore::~EngineCore() {
   thread_.join();
 }
 
-base::Status EngineCore::CheckDoor(size_t count) const {
+base::Status EngineCore::CheckDoor(size_t count) {
   if (!death_.empty()) return base::MakeError(base::ErrorCode::kInternal, "The engine is dead: ", death_);
   if (draining_ || stop_) return base::MakeError(base::ErrorCode::kOverloaded, "The engine is shutting down.");
-  if (static_cast<int64_t>(live_.size() + count) > max_sequences_) {
-    return base::MakeError(base::ErrorCode::kOverloaded, "The request queue is full: ", live_.size(),
-                           " sequences are running or waiting, and at most ", max_sequences_,
-                           " may be. Try again later.");
-  }
   // Aborted ones leave live_ at once but stay queued until the thread gets to them.
-  if (static_cast<int64_t>(inputs_.size() + count) > 2 * max_sequences_) {
-    return base::MakeError(base::ErrorCode::kOverloaded, "The engine is busy with a long step. Try again later.");
+  if (static_cast<int64_t>(live_.size() + count) > max_sequences_ ||
+      static_cast<int64_t>(inputs_.size() + count) > 2 * max_sequences_) {
+    ++rejected_reqs_;
+    return base::MakeError(base::ErrorCode::kOverloaded,
+                           "The engine is currently busy and cannot accept new requests. Please try again later or on "
+                           "a different instance.");
+  }
+  if (options_.max_num_queued_tokens && prefill_tokens_ >= *options_.max_num_queued_tokens) {
+    ++rejected_tokens_;
+    return base::MakeError(base::ErrorCode::kOverloaded,
+                           "The engine has reached its prefill token backlog limit. Please try again later or on a "
+                           "different instance.");
   }
   return base::Ok();
 }
@@ -71,7 +74,9 @@ base::Status EngineCore::Add(std::vector<CoreRequest> requests) {
     if (!open.ok()) return open;
     for (CoreRequest& request : requests) {
       const RequestId id = request.id;
-      CHECK(live_.insert(id).second, "request ", id, " is here already");
+      const auto prompt_tokens = static_cast<int64_t>(request.prompt_token_ids.size());
+      CHECK(live_.emplace(id, prompt_tokens).second, "request ", id, " is here already");
+      prefill_tokens_ += prompt_tokens;
       inputs_.emplace_back(std::move(request));
     }
   }
@@ -79,10 +84,15 @@ base::Status EngineCore::Add(std::vector<CoreRequest> requests) {
   return base::Ok();
 }
 
+void EngineCore::EndPrefill(int64_t& prompt_tokens) { prefill_tokens_ -= std::exchange(prompt_tokens, 0); }
+
 void EngineCore::Abort(RequestId id) {
   {
     const std::lock_guard lock(mutex_);
-    if (live_.erase(id) == 0) return;  // so that each sequence queues at most one abort
+    const auto found = live_.find(id);
+    if (found == live_.end()) return;  // so that each sequence queues at most one abort
+    EndPrefill(found->second);
+    live_.erase(found);
     inputs_.emplace_back(id);
     if (live_.empty()) drained_.notify_all();
   }
@@ -122,7 +132,10 @@ bool EngineCore::Drain(int64_t timeout_ms) {
 
 EngineStats EngineCore::stats() const {
   const std::lock_guard lock(mutex_);
-  return stats_;
+  EngineStats stats = stats_;
+  stats.rejected_reqs = rejected_reqs_;
+  stats.rejected_tokens = rejected_tokens_;
+  return stats;
 }
 
 int64_t EngineCore::num_sequences() const {
@@ -184,7 +197,9 @@ void EngineCore::Apply(Input input) {
           std::vector<CoreOutput> outputs;
           {
             const std::lock_guard lock(mutex_);
-            for (const RequestId id : live_) outputs.push_back({.id = id, .finish = FinishReason::kAbort});
+            for (const auto& [id, prompt_tokens] : live_) {
+              outputs.push_back({.id = id, .finish = FinishReason::kAbort});
+            }
           }
           for (const CoreOutput& output : outputs) scheduler_.Abort(output.id);
           Deliver(std::move(outputs));
@@ -247,14 +262,20 @@ void EngineCore::FinishOldestStep() {
 }
 
 void EngineCore::Deliver(std::vector<CoreOutput> outputs) {
-  std::vector<RequestId> ended;
+  std::vector<std::pair<RequestId, bool>> news;  // with whether it has ended
   for (const CoreOutput& output : outputs) {
-    if (output.finish.has_value()) ended.push_back(output.id);
+    if (output.finish || output.cached_tokens >= 0) news.emplace_back(output.id, output.finish.has_value());
   }
   sink_(std::move(outputs));
+  if (news.empty()) return;
   // After the sink, so that a drained core has delivered everything.
   const std::lock_guard lock(mutex_);
-  for (const RequestId id : ended) live_.erase(id);
+  for (const auto& [id, ended] : news) {
+    const auto found = live_.find(id);
+    if (found == live_.end()) continue;
+    EndPrefill(found->second);
+    if (ended) live_.erase(found);
+  }
   if (live_.empty()) drained_.notify_all();
 }
 
@@ -274,7 +295,7 @@ void EngineCore::Die(const std::string& reason) {
     const std::lock_guard lock(mutex_);
     dead_.store(true, std::memory_order_release);
     death_ = reason.empty() ? "no reason given" : reason;
-    for (const RequestId id : live_) {
+    for (const auto& [id, prompt_tokens] : live_) {
       outputs.push_back({.id = id,
                          .finish = FinishReason::kError,
                          .error = base::MakeError(base::ErrorCode::kInternal, "The engine is dead: ", death_)});

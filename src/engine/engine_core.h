@@ -11,7 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
-#include <unordered_set>
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -34,8 +34,10 @@ class EngineCore {
   struct Options {
     SchedulerConfig scheduler = {};
     KvCacheConfig kv_cache = {};
-    int64_t max_num_queued_requests = 0;  // sequences beyond max_num_seqs; 0: base::kMaxQueuedRequests
-    base::TraceSink* trace = nullptr;     // optional; outlives the core
+    // vLLM's limits (async_llm.py: check_admission): sequences that wait or run, and prompt tokens of those that have
+    // no output yet. Absent: max_num_seqs + base::kMaxQueuedRequests, and no limit.
+    std::optional<int64_t> max_num_queued_reqs = {}, max_num_queued_tokens = {};
+    base::TraceSink* trace = nullptr;  // optional; outlives the core
   };
 
   // Starts the thread. `runner` outlives the core. Throws base::Exception as Scheduler's constructor does.
@@ -88,8 +90,9 @@ class EngineCore {
   void Deliver(std::vector<CoreOutput> outputs);
   void PublishStats();
   void Die(const std::string& reason);
-  void RefuseInputs();                         // the dead engine's loop
-  base::Status CheckDoor(size_t count) const;  // with mutex_
+  void RefuseInputs();                      // the dead engine's loop
+  base::Status CheckDoor(size_t count);     // with mutex_
+  void EndPrefill(int64_t& prompt_tokens);  // with mutex_
 
   const Options options_;
   const int64_t max_sequences_;
@@ -101,15 +104,18 @@ class EngineCore {
   std::deque<Flight> flights_;
 
   mutable std::mutex mutex_;
-  std::condition_variable wake_;        // inputs_ or stop_
-  std::condition_variable drained_;     // live_ is empty, or the engine is dead
-  std::deque<Input> inputs_;            // guarded
-  size_t num_queued_resets_ = 0;        // guarded
-  std::unordered_set<RequestId> live_;  // guarded; accepted and neither ended nor aborted
-  EngineStats stats_;                   // guarded
-  bool stop_ = false;                   // guarded
-  bool draining_ = false;               // guarded
-  std::string death_;                   // guarded
+  std::condition_variable wake_;     // inputs_ or stop_
+  std::condition_variable drained_;  // live_ is empty, or the engine is dead
+  std::deque<Input> inputs_;         // guarded
+  size_t num_queued_resets_ = 0;     // guarded
+  // Guarded; accepted and neither ended nor aborted, with the prompt's tokens until the first output.
+  std::unordered_map<RequestId, int64_t> live_;
+  int64_t prefill_tokens_ = 0;                        // guarded; their sum
+  EngineStats stats_;                                 // guarded; of the scheduler
+  uint64_t rejected_reqs_ = 0, rejected_tokens_ = 0;  // guarded
+  bool stop_ = false;                                 // guarded
+  bool draining_ = false;                             // guarded
+  std::string death_;                                 // guarded
   std::atomic<bool> dead_{false};
 
   std::thread thread_;  // last: starts when everything else is there

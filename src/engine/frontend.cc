@@ -157,7 +157,6 @@ class Frontend final : public LlmEngine {
   bool healthy() const override { return core_->healthy(); }
   bool ResetPrefixCache() override { return core_->ResetPrefixCache(); }
   void Drain(int64_t timeout_ms) override {
-    draining_ = true;
     core_->Drain(timeout_ms);
     // The ends are with the output thread now; it needs only as long as the callbacks take.
     outputs_.WaitUntilEmpty(std::max<int64_t>(timeout_ms, kMinDeliveryMs));
@@ -168,7 +167,7 @@ class Frontend final : public LlmEngine {
 
   base::Status Prepare(GenerateRequest& request) const;
   std::vector<CoreRequest> MakeSequences(GenerateRequest& request, std::shared_ptr<const SamplingParams> params,
-                                         int64_t arrival_us);
+                                         int64_t arrival_us, int64_t deadline_us);
 
   EngineParts parts_;
   base::MetricsRegistry registry_;
@@ -176,7 +175,6 @@ class Frontend final : public LlmEngine {
   const uint64_t seed_base_;
   std::atomic<uint64_t> num_seeds_{0};
   std::atomic<uint64_t> next_id_{1};  // of handles and sequences alike
-  std::atomic<bool> draining_{false};
   OutputProcessor outputs_;
   std::unique_ptr<EngineCore> core_;
 };
@@ -185,6 +183,11 @@ class Frontend final : public LlmEngine {
 base::Status Frontend::Prepare(GenerateRequest& request) const {
   SamplingParams& params = request.params;
   const int64_t max_model_len = parts_.info.max_model_len;
+  if (request.timeout_s && !(*request.timeout_s >= 0 && *request.timeout_s <= base::kMaxRequestTimeoutSeconds)) {
+    return Refuse("timeout must be in 0 .. ", base::kMaxRequestTimeoutSeconds, " seconds, got ",
+                  base::PyRepr(*request.timeout_s), ". (parameter=timeout, value=", base::PyRepr(*request.timeout_s),
+                  ")");
+  }
   if (!request.on_output) return Refuse("a request needs a callback for its outputs");
   base::Status status = ValidateSamplingParams(params, parts_.info.vocab_size, parts_.config.max_logprobs);
   if (!status) return status;
@@ -211,7 +214,7 @@ base::Status Frontend::Prepare(GenerateRequest& request) const {
 }
 
 std::vector<CoreRequest> Frontend::MakeSequences(GenerateRequest& request, std::shared_ptr<const SamplingParams> params,
-                                                 int64_t arrival_us) {
+                                                 int64_t arrival_us, int64_t deadline_us) {
   std::vector<CoreRequest> sequences;
   for (int i = 0; i < params->n; ++i) {
     const uint64_t seed = params->seed ? static_cast<uint64_t>(*params->seed) + static_cast<uint64_t>(i)
@@ -222,7 +225,8 @@ std::vector<CoreRequest> Frontend::MakeSequences(GenerateRequest& request, std::
                          .seed = seed,
                          .cache_salt = request.cache_salt,
                          .priority = request.priority,
-                         .arrival_us = arrival_us});
+                         .arrival_us = arrival_us,
+                         .deadline_us = deadline_us});
   }
   return sequences;
 }
@@ -230,8 +234,10 @@ std::vector<CoreRequest> Frontend::MakeSequences(GenerateRequest& request, std::
 base::Result<uint64_t> Frontend::Submit(GenerateRequest request) {
   const int64_t arrival_us = NowUs();
   if (base::Status status = Prepare(request); !status) return status.error();
+  const double timeout_s = request.timeout_s.value_or(parts_.config.request_timeout_s);
+  const int64_t deadline_us = timeout_s > 0 ? arrival_us + static_cast<int64_t>(timeout_s * 1e6) : 0;
   const auto params = std::make_shared<const SamplingParams>(std::move(request.params));
-  std::vector<CoreRequest> sequences = MakeSequences(request, params, arrival_us);
+  std::vector<CoreRequest> sequences = MakeSequences(request, params, arrival_us, deadline_us);
   const uint64_t handle = next_id_.fetch_add(1);
   OutputProcessor::NewRequest added = {.handle = handle,
                                        .params = params,
@@ -243,11 +249,7 @@ base::Result<uint64_t> Frontend::Submit(GenerateRequest request) {
   base::Status status = core_->Add(std::move(sequences));
   if (status) return handle;
   outputs_.Remove(handle);
-  if (status.error().code != base::ErrorCode::kOverloaded || draining_) return status.error();
-  metrics_.CountRejection();
-  return base::MakeError(base::ErrorCode::kOverloaded,
-                         "The engine is currently busy and cannot accept new requests. Please try again later or on a "
-                         "different instance.");
+  return status.error();
 }
 
 }  // namespace

@@ -53,6 +53,8 @@ struct EngineStats {
   double kv_cache_usage = 0;  // 0 .. 1
   uint64_t preemptions = 0, prefix_cache_queries = 0, prefix_cache_hits = 0, steps = 0, chunked_prefills = 0;
   int64_t kv_blocks_used = 0;
+  int64_t last_queue_us = 0;                        // how long the last admitted sequence had waited
+  uint64_t rejected_reqs = 0, rejected_tokens = 0;  // requests refused by max_num_queued_reqs and _tokens
 };
 
 class LlmEngine {

@@ -108,7 +108,8 @@ std::unique_ptr<LlmEngine> LlmEngine::Load(const EngineConfig& config, const Pro
   parts.make_core = [&, scheduler](EngineCore::OutputSink sink) {
     return std::make_unique<EngineCore>(EngineCore::Options{.scheduler = scheduler,
                                                             .kv_cache = kv.config,
-                                                            .max_num_queued_requests = config.max_num_queued_reqs,
+                                                            .max_num_queued_reqs = config.max_num_queued_reqs,
+                                                            .max_num_queued_tokens = config.max_num_queued_tokens,
                                                             .trace = r.trace.get()},
                                         r.runner.get(), std::move(sink));
   };

@@ -83,8 +83,9 @@ struct CoreRequest {
   std::shared_ptr<const SamplingParams> params = {};
   uint64_t seed = 0;  // of this sequence; given, or fresh
   std::string cache_salt = {};
-  int priority = 0;        // lower runs earlier (priority policy only)
-  int64_t arrival_us = 0;  // steady clock
+  int priority = 0;         // lower runs earlier (priority policy only)
+  int64_t arrival_us = 0;   // steady clock
+  int64_t deadline_us = 0;  // steady clock; the sequence ends when a step begins later. 0: none
 };
 
 // What a caller of LlmEngine sees of one choice, in text. With delta delivery each field holds only what is new.
@@ -119,6 +120,9 @@ struct GenerateRequest {
   SamplingParams params = {};
   std::string cache_salt = {};
   int priority = 0;
+  // Seconds from Submit after which the request ends: with kDeadlineExceeded before its first output, with
+  // FinishReason::kAbort and the stop reason "timeout" after it. Absent: EngineConfig::request_timeout_s; 0: no limit.
+  std::optional<double> timeout_s = {};
   OutputCallback on_output = {};
 };
 

@@ -53,6 +53,7 @@ class Server:
     def __init__(self, program, model, *flags, env=None, log=None, prefix=()):
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
+        self.headers = {}  # of the last answer
         self.log_path = pathlib.Path(log) if log else None
         self._log = open(self.log_path, "wb") if log else subprocess.DEVNULL
         self.process = subprocess.Popen(
@@ -97,9 +98,9 @@ class Server:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
             with opener.open(request, timeout=ANSWER_GUARD_S) as answer:
-                status, text = answer.status, answer.read().decode()
+                status, text, self.headers = answer.status, answer.read().decode(), answer.headers
         except urllib.error.HTTPError as error:
-            status, text = error.code, error.read().decode()
+            status, text, self.headers = error.code, error.read().decode(), error.headers
         try:
             return status, json.loads(text)
         except ValueError:

@@ -43,6 +43,7 @@ def bad_fields(vocab):
     yield from ({"min_p": -0.1}, {"top_k": -2}, {"presence_penalty": 3}, {"repetition_penalty": 0}, {"min_tokens": -1})
     yield from ({"max_tokens": v} for v in (2**31, 2**63, -1, 1.5, "many"))
     yield from ({"use_beam_search": True}, {"structured_outputs": {"choice": ["a"]}}, {"response_format": {"type": "json_object"}})
+    yield from ({"timeout": -1}, {"timeout": 1e9}, {"timeout": "soon"})
     yield from ({"prompt": "x" * 65}, {"prompt": "x" * 64})
 
 
@@ -262,3 +263,33 @@ def test_the_key_guards_every_route_but_the_public_ones_and_is_never_logged(vllm
         assert server.post("/v1/completions", {"prompt": "x", "temperature": -1}, headers)[0] == 400
     text = log.read_text(encoding="utf-8")
     assert server.url in text and key not in text and key.lower() not in text, text
+
+
+def test_a_request_ends_at_its_time_limit_with_what_it_has(vllm, model):
+    """A limit of the request, and the server's for those that name none."""
+    with Server(vllm, model, "--request-timeout", "0.6") as server:
+        for extra in ({"timeout": 0.4}, {}):
+            status, answer = complete(server, max_tokens=8000, ignore_eos=True, **extra)
+            assert status == 200, answer
+            choice = answer["choices"][0]
+            assert (choice["finish_reason"], choice["stop_reason"]) == ("abort", "timeout"), choice
+            assert 0 < answer["usage"]["completion_tokens"] < 8000 and choice["text"]
+        status, answer = complete(server, max_tokens=3, timeout=0)
+        assert status == 200 and answer["choices"][0]["finish_reason"] == "length"
+        assert_error(*complete(server, timeout=1e-6), wanted=504)
+        assert server.metric("vllm:num_requests_running") == 0
+
+
+def test_a_full_queue_is_a_503_that_says_when_to_try_again(vllm, model):
+    with Server(vllm, model, "--max-num-queued-reqs", "1") as server:
+        busy = threading.Thread(target=complete, args=(server,), kwargs={"max_tokens": 8000, "ignore_eos": True, "timeout": 3})
+        busy.start()
+        guard = time.monotonic() + ANSWER_GUARD_S
+        while server.metric("vllm:num_requests_running") == 0:
+            assert time.monotonic() < guard
+            time.sleep(0.01)
+        assert_error(*complete(server), wanted=503)
+        assert 1 <= int(server.headers["Retry-After"]) <= 60
+        assert server.metric("vllm:admission_rejections_total", reason="max_num_queued_reqs") == 1
+        busy.join()
+        assert complete(server)[0] == 200

@@ -86,7 +86,7 @@ struct Options {
   int64_t num_blocks = 200;
   std::vector<int> windows = {0};
   bool async = true;
-  int64_t max_num_queued_requests = 0;
+  std::optional<int64_t> max_num_queued_reqs = {}, max_num_queued_tokens = {};
   base::TraceSink* trace = nullptr;
 };
 
@@ -100,7 +100,8 @@ class Engine {
                                     .max_num_seqs = 8,
                                     .async_scheduling = options.async},
                       .kv_cache = kv,
-                      .max_num_queued_requests = options.max_num_queued_requests,
+                      .max_num_queued_reqs = options.max_num_queued_reqs,
+                      .max_num_queued_tokens = options.max_num_queued_tokens,
                       .trace = options.trace} {}
 
   // After the runner's hooks are set.
@@ -208,7 +209,7 @@ TEST(EngineCore, RefusesWhatCanNeverRun) {
 }
 
 TEST(EngineCore, RefusesBeyondItsQueueAndTakesAllOrNone) {
-  Engine engine({.max_num_queued_requests = 2});  // and eight running
+  Engine engine({.max_num_queued_reqs = 10});
   engine.runner.Close(true);
   EngineCore& core = engine.Start();
   std::vector<CoreRequest> batch;
@@ -229,8 +230,30 @@ TEST(EngineCore, RefusesBeyondItsQueueAndTakesAllOrNone) {
   EXPECT_TRUE(engine.collector.WaitForEnd(13));
 }
 
+TEST(EngineCore, RefusesWhileTooManyPromptTokensWait) {
+  Engine engine({.max_num_queued_tokens = 10});
+  engine.runner.Close(true);
+  EngineCore& core = engine.Start();
+  ASSERT_TRUE(core.Add(MakeRequest(1, Prompt(5), 40)).ok());
+  ASSERT_TRUE(core.Add(MakeRequest(2, Prompt(9), 40)).ok()) << "the limit was not reached before it";
+  const base::Status full = core.Add(MakeRequest(3, Prompt(1), 2));
+  ASSERT_FALSE(full.ok());
+  EXPECT_EQ(full.error().code, base::ErrorCode::kOverloaded);
+  EXPECT_NE(full.error().message.find("prefill token backlog"), std::string::npos);
+  EXPECT_EQ(core.stats().rejected_tokens, 1u);
+  EXPECT_EQ(core.stats().rejected_reqs, 0u);
+  core.Abort(2);
+  EXPECT_TRUE(core.Add(MakeRequest(4, Prompt(7), 2)).ok()) << "an aborted prompt counts no more";
+  EXPECT_FALSE(core.Add(MakeRequest(5, Prompt(1), 2)).ok());
+  engine.runner.Close(false);
+  for (const RequestId id : {1, 4}) EXPECT_TRUE(engine.collector.WaitForEnd(id));
+  EXPECT_TRUE(engine.WaitUntilIdle());
+  EXPECT_TRUE(core.Add(MakeRequest(6, Prompt(20), 2)).ok()) << "prompts that have been read count no more";
+  EXPECT_TRUE(engine.collector.WaitForEnd(6));
+}
+
 TEST(EngineCore, BoundsAddsThatAreAbortedBeforeTheThreadSeesThem) {
-  Engine engine({.max_num_queued_requests = 2});
+  Engine engine({.max_num_queued_reqs = 10});
   engine.runner.Close(true);
   EngineCore& core = engine.Start();
   ASSERT_TRUE(core.Add(MakeRequest(1, Prompt(5), 2)).ok());

@@ -135,7 +135,7 @@ struct EngineSetup {
   std::vector<std::string> script = {"alpha ", "be", "ta ST", "OPP", " tail", "ED ", "STO", "P!x", "after"};
   std::vector<int32_t> extra_eos = {};
   std::optional<int64_t> seed = {};
-  int64_t max_queued = 0;
+  std::optional<int64_t> max_queued = {};
   bool endless = false;
 };
 
@@ -151,7 +151,6 @@ class FrontendTest : public ::testing::Test {
     runner_ = std::make_unique<ScriptRunner>(script);
     EngineParts parts;
     parts.config.seed = setup.seed;
-    parts.config.max_num_queued_reqs = setup.max_queued;
     parts.info.model_name = "m";
     parts.info.max_model_len = kMaxModelLen;
     parts.info.vocab_size = (*tokenizer_).vocab_size();
@@ -164,7 +163,7 @@ class FrontendTest : public ::testing::Test {
       options.scheduler.max_num_seqs = 32;
       const KvCacheSpec spec = {.block_size = 16, .kv_heads = 1, .head_dim = 16};
       options.kv_cache = {.num_blocks = 200, .groups = {{.spec = spec, .layers = {0}}}, .layer_slots = 1};
-      options.max_num_queued_requests = setup.max_queued;
+      options.max_num_queued_reqs = setup.max_queued;
       return std::make_unique<EngineCore>(options, runner_.get(), std::move(sink));
     };
     engine_ = MakeLlmEngine(std::move(parts));
@@ -424,7 +423,7 @@ TEST_F(FrontendTest, MeasuresThePhasesOfARequest) {
 }
 
 TEST_F(FrontendTest, AFullQueueIsOverloadNotFailure) {
-  Start({.max_queued = 2, .endless = true});
+  Start({.max_queued = 34, .endless = true});
   runner_->Hold(true);
   std::vector<Client> clients(40);
   int refused = 0;

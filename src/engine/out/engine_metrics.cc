@@ -67,8 +67,12 @@ EngineMetrics::EngineMetrics(base::MetricsRegistry& registry, const std::string&
         registry.AddCounter("vllm:request_success_total", "Sequences that have ended, by reason.",
                             with("finished_reason", std::string(FinishReasonName(reason)).c_str()));
   }
-  rejections_ = registry.AddCounter("vllm:admission_rejections_total", "Requests refused by a queue limit.",
-                                    {{"model_name", model_name}, {"reason", "max_num_queued_reqs"}});
+  const auto rejections = [&](const char* reason) {
+    return registry.AddCounter("vllm:admission_rejections_total", "Requests refused by a queue limit.",
+                               {{"model_name", model_name}, {"reason", reason}});
+  };
+  rejected_reqs_ = rejections("max_num_queued_reqs");
+  rejected_tokens_ = rejections("max_num_queued_tokens");
 
   const Buckets token_buckets = OneTwoFive(max_model_len);
   iteration_tokens_ = histogram("vllm:iteration_tokens_total", "Tokens per engine step.", kIterationTokens);
@@ -146,6 +150,8 @@ void EngineMetrics::SetEngineStats(const EngineStats& stats) {
   catch_up(preemptions_, stats.preemptions, last_.preemptions);
   catch_up(prefix_cache_queries_, stats.prefix_cache_queries, last_.prefix_cache_queries);
   catch_up(prefix_cache_hits_, stats.prefix_cache_hits, last_.prefix_cache_hits);
+  catch_up(rejected_reqs_, stats.rejected_reqs, last_.rejected_reqs);
+  catch_up(rejected_tokens_, stats.rejected_tokens, last_.rejected_tokens);
 }
 
 void AddCacheConfigInfo(base::MetricsRegistry& registry, const EngineConfig& config, const EngineInfo& info) {

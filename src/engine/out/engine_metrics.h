@@ -34,7 +34,6 @@ class EngineMetrics {
   void ObserveFinished(const FinishedSequence& sequence) const;
   // Once a request, when its last sequence has ended.
   void ObserveRequest(int n, int64_t longest_generation) const;
-  void CountRejection() const { rejections_.Increment(); }
   // Sets the gauges, and brings the counters up to the engine's totals.
   void SetEngineStats(const EngineStats& stats);
 
@@ -42,7 +41,7 @@ class EngineMetrics {
   base::Gauge running_, waiting_, waiting_for_capacity_, kv_cache_usage_;
   base::Counter prefix_cache_queries_, prefix_cache_hits_, preemptions_;
   base::Counter prompt_tokens_, prompt_tokens_computed_, prompt_tokens_from_cache_, prompt_tokens_cached_;
-  base::Counter generation_tokens_, rejections_;
+  base::Counter generation_tokens_, rejected_reqs_, rejected_tokens_;
   std::array<base::Counter, 4> finished_;  // by FinishReason
   base::Histogram iteration_tokens_, prompt_length_, generation_length_, longest_generation_, params_n_,
       params_max_tokens_, prefill_computed_, num_preemptions_;

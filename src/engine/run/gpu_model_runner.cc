@@ -2,6 +2,7 @@
 #include "engine/run/gpu_model_runner.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <exception>
 
@@ -132,7 +133,11 @@ void GPUModelRunner::Run() {
     jobs_.pop_front();
     lock.unlock();
     try {
-      job.result.set_value(RunStep(job.step));
+      const auto start = std::chrono::steady_clock::now();
+      ModelRunnerOutput output = RunStep(job.step);
+      output.elapsed_us =
+          std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start).count();
+      job.result.set_value(std::move(output));
     } catch (...) {
       job.result.set_exception(std::current_exception());
     }

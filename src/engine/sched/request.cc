@@ -28,6 +28,7 @@ Request::Request(CoreRequest request, int64_t max_model_len)
       cache_salt(std::move(request.cache_salt)),
       priority(request.priority),
       arrival_us(request.arrival_us),
+      deadline_us(request.deadline_us),
       num_prompt_tokens(static_cast<int64_t>(request.prompt_token_ids.size())),
       max_tokens(std::clamp<int64_t>(Checked(request).max_tokens.value_or(max_model_len), 1, max_model_len)),
       skip_reading_prefix_cache(params->skip_reading_prefix_cache.value_or(params->prompt_logprobs.has_value())),

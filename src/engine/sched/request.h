@@ -27,7 +27,7 @@ class Request {
   const uint64_t seed;
   const std::string cache_salt;
   const int priority;
-  const int64_t arrival_us;
+  const int64_t arrival_us, deadline_us;
   const int64_t num_prompt_tokens;
   const int64_t max_tokens;              // 1 .. max_model_len
   const bool skip_reading_prefix_cache;  // prompt logprobs need every position computed

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <tuple>
 #include <utility>
 
@@ -24,13 +25,21 @@ const KvCacheConfig& Checked(const SchedulerConfig& config, const KvCacheConfig&
 
 }  // namespace
 
-Scheduler::Scheduler(const SchedulerConfig& config, const KvCacheConfig& kv_config)
+int64_t Scheduler::SteadyClock() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+Scheduler::Scheduler(const SchedulerConfig& config, const KvCacheConfig& kv_config, Clock clock)
     : config_(config),
       kv_(Checked(config, kv_config),
           {.enable_caching = config.enable_prefix_caching,
            .watermark = config.watermark,
            .limits = {.max_model_len = config.max_model_len, .max_in_flight_tokens = config.max_in_flight_tokens()}}),
-      waiting_(config.policy) {}
+      clock_(clock),
+      waiting_(config.policy) {
+  if (config.itl_target_us > 0) step_budget_.emplace(config.itl_target_us);
+}
 
 Scheduler::~Scheduler() = default;
 
@@ -63,6 +72,7 @@ void Scheduler::Add(CoreRequest core_request) {
   const auto [entry, inserted] = requests_.emplace(id, std::move(request));
   CHECK(inserted, "request ", id, " is here already");
   waiting_.Add(entry->second.get());
+  if (entry->second->deadline_us > 0) deadlines_.emplace(entry->second->deadline_us, id);
 }
 
 bool Scheduler::Abort(RequestId id) {
@@ -85,28 +95,74 @@ void Scheduler::Release(Request& request) {
   kv_.Free(request.kv);
   request.status = RequestStatus::kFinished;
   if (request.known_to_runner) finished_ids_.push_back(request.id);
+  if (request.deadline_us > 0) deadlines_.erase({request.deadline_us, request.id});
   const RequestId id = request.id;  // erase() must not read its key from what it destroys
   requests_.erase(id);
 }
 
-void Scheduler::EndWithError(Request& request, base::Error error) {
-  ended_.push_back({.id = request.id, .finish = FinishReason::kError, .error = std::move(error)});
+void Scheduler::EndOutsideStep(Request& request, CoreOutput output) {
+  output.id = request.id;
+  output.num_preemptions = request.num_preemptions;
+  ended_.push_back(std::move(output));
   RemoveFromQueues(request);
   Release(request);
+}
+
+void Scheduler::EndWithError(Request& request, base::Error error) {
+  EndOutsideStep(request, {.finish = FinishReason::kError, .error = std::move(error)});
+}
+
+void Scheduler::EndOverdue() {
+  if (deadlines_.empty()) return;
+  const int64_t now = clock_();
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
+    Request& request = *requests_.at(deadlines_.begin()->second);
+    if (request.first_output_sent) {
+      EndOutsideStep(request, {.finish = FinishReason::kAbort, .stop_reason = "timeout"});
+    } else {
+      EndWithError(request, base::MakeError(base::ErrorCode::kDeadlineExceeded, "The request's time limit of ",
+                                            (request.deadline_us - request.arrival_us) / 1000,
+                                            " ms passed before its first token."));
+    }
+  }
 }
 
 std::vector<CoreOutput> Scheduler::TakeEnded() { return std::exchange(ended_, {}); }
 
 SchedulerOutput Scheduler::Schedule() {
-  Plan plan{.token_budget = config_.max_num_batched_tokens};
-  // The threshold keeps one long prompt from starving others of the budget; alone, it starves nobody.
-  if (Size(running_) + waiting_.size() > 1) plan.long_prefill_threshold = config_.long_prefill_token_threshold;
+  EndOverdue();
+  Plan plan{.token_budget = config_.max_num_batched_tokens, .long_prefill_threshold = LongPrefillThreshold()};
+  if (step_budget_) {
+    const bool decodes = std::any_of(running_.begin(), running_.end(),
+                                     [](const Request* request) { return !request->is_prefill_chunk; });
+    plan.prompt_budget = step_budget_->PromptTokens(decodes);
+    if (requests_.size() == 1) plan.prompt_budget = std::max(plan.prompt_budget, StepBudget::kLeastAlone);
+  }
   ScheduleRunning(plan);
   // A pool that had to preempt has no room for newcomers.
   if (!plan.preempted) ScheduleWaiting(plan);
   SchedulerOutput output = MakeOutput(plan);
   AdvanceAfterSchedule(plan, output);
   return output;
+}
+
+int64_t Scheduler::LongPrefillThreshold() const {
+  // The threshold keeps one long prompt from starving others of the budget; alone, it starves nobody.
+  const int64_t sequences = Size(running_) + waiting_.size(), threshold = config_.long_prefill_token_threshold;
+  if (sequences <= 1) return 0;
+  if (threshold == 0 || !config_.long_prefill_token_threshold_adaptive) return threshold;
+  return std::max(threshold, config_.max_num_batched_tokens / sequences);
+}
+
+int64_t Scheduler::WithinBudget(int64_t num_tokens, const Plan& plan) const {
+  const int64_t left = std::min(num_tokens, plan.token_budget);
+  if (!IsPrompt(num_tokens)) return left;
+  return IsPrompt(plan.prompt_budget) ? std::min(left, plan.prompt_budget) : 0;
+}
+
+void Scheduler::Spend(int64_t num_tokens, Plan& plan) const {
+  plan.token_budget -= num_tokens;
+  if (IsPrompt(std::abs(num_tokens))) plan.prompt_budget -= num_tokens;
 }
 
 void Scheduler::ScheduleRunning(Plan& plan) {
@@ -124,7 +180,7 @@ void Scheduler::ScheduleRunning(Plan& plan) {
       continue;  // the request left running_: `index` is the next one
     }
     plan.prefill_scheduled |= request.is_prefill_chunk;
-    plan.token_budget -= num_tokens;
+    Spend(num_tokens, plan);
     Scheduled scheduled{.request = &request, .num_tokens = num_tokens, .new_block_ids = *std::move(new_ids)};
     scheduled.spec_token_ids = TakeSpecTokens(request, num_tokens);
     plan.scheduled.push_back(std::move(scheduled));
@@ -140,7 +196,7 @@ int64_t Scheduler::TokensForRunning(const Request& request, const Plan& plan) co
   }
   int64_t num_tokens = request.num_tokens_with_spec() + request.num_output_placeholders - request.num_computed_tokens;
   if (plan.long_prefill_threshold > 0) num_tokens = std::min(num_tokens, plan.long_prefill_threshold);
-  num_tokens = std::min(num_tokens, plan.token_budget);
+  num_tokens = WithinBudget(num_tokens, plan);
   // Drafts must leave room for the token that is sampled after them.
   return std::min(num_tokens, config_.max_model_len - request.num_computed_tokens - 1);
 }
@@ -176,7 +232,7 @@ Request* Scheduler::RemoveVictim(Plan& plan, size_t& index) {
   const auto planned = std::find_if(plan.scheduled.begin(), plan.scheduled.end(),
                                     [&](const Scheduled& scheduled) { return scheduled.request == victim; });
   if (planned != plan.scheduled.end()) {
-    plan.token_budget += planned->num_tokens;
+    Spend(-planned->num_tokens, plan);
     plan.scheduled.erase(planned);
     // The blocks that this step would have filled have their hashes already, and will now never be written.
     kv_.FreeAndForget(victim->kv, victim->num_computed_tokens);
@@ -240,7 +296,8 @@ Scheduler::Admission Scheduler::TryAdmit(Request& request, Plan& plan) {
     scheduled.num_tokens = std::min(scheduled.num_tokens, plan.long_prefill_threshold);
   }
   if (!config_.enable_chunked_prefill && scheduled.num_tokens > plan.token_budget) return Admission::kMustWait;
-  scheduled.num_tokens = std::min(scheduled.num_tokens, plan.token_budget);
+  scheduled.num_tokens = WithinBudget(scheduled.num_tokens, plan);
+  if (scheduled.num_tokens <= 0) return Admission::kMustWait;
 
   const std::optional<BlockIds> new_ids =
       kv_.Allocate(request.kv, {.num_tokens = request.num_tokens(),
@@ -278,15 +335,14 @@ void Scheduler::Admit(Request& request, Plan& plan, const PrefixHit& hit, Schedu
   }
   if (request.num_preemptions == 0) {
     request.cached_tokens = hit.num_tokens;
-    request.scheduled_us =
-        std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch())
-            .count();
+    request.scheduled_us = clock_();
+    stats_.last_queue_us = std::max<int64_t>(0, request.scheduled_us - request.arrival_us);
   }
   scheduled.origin = request.status == RequestStatus::kPreempted ? Origin::kResumed : Origin::kNew;
   request.status = RequestStatus::kRunning;
   request.num_computed_tokens = hit.num_tokens;
   request.known_to_runner = true;
-  plan.token_budget -= scheduled.num_tokens;
+  Spend(scheduled.num_tokens, plan);
   plan.scheduled.push_back(std::move(scheduled));
 }
 

@@ -6,8 +6,12 @@
 // later recomputed.
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <memory>
+#include <optional>
+#include <set>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -18,15 +22,18 @@
 #include "engine/sched/request_queue.h"
 #include "engine/sched/scheduler_config.h"
 #include "engine/sched/scheduler_output.h"
+#include "engine/sched/step_budget.h"
 
 namespace vllm {
 
 // Engine thread only, but for CheckAdmissible.
 class Scheduler {
  public:
+  using Clock = int64_t (*)();  // microseconds of the steady clock
+  static int64_t SteadyClock();
   // Throws base::Exception (kInvalidArgument) for a contradictory config, (kOutOfMemory) for a pool without usable
   // blocks.
-  Scheduler(const SchedulerConfig& config, const KvCacheConfig& kv_config);
+  Scheduler(const SchedulerConfig& config, const KvCacheConfig& kv_config, Clock clock = SteadyClock);
   ~Scheduler();
 
   // Whether a prompt of that length can ever run; an error says by how much it cannot. Thread-safe.
@@ -43,7 +50,8 @@ class Scheduler {
   SchedulerOutput Schedule();
   // Takes in the output of a step, oldest first, and returns what its sequences' owners should know.
   std::vector<CoreOutput> UpdateFromOutput(const SchedulerOutput& step, ModelRunnerOutput output);
-  // Outputs of sequences that ended outside any step: those that turned out too large for the pool.
+  // Outputs of sequences that ended outside any step: those that turned out too large for the pool, and those whose
+  // deadline has passed.
   std::vector<CoreOutput> TakeEnded();
 
   // False while any block is in use.
@@ -69,7 +77,8 @@ class Scheduler {
   };
   struct Plan {
     int64_t token_budget = 0;
-    int64_t long_prefill_threshold = 0;  // 0: off
+    int64_t prompt_budget = std::numeric_limits<int64_t>::max();  // of it, for prompts
+    int64_t long_prefill_threshold = 0;                           // 0: off
     bool preempted = false;
     bool prefill_scheduled = false;
     std::vector<Scheduled> scheduled = {};
@@ -77,6 +86,13 @@ class Scheduler {
 
   void ScheduleRunning(Plan& plan);
   int64_t TokensForRunning(const Request& request, const Plan& plan) const;
+  // Decoding sequences take no more than one token and its drafts.
+  bool IsPrompt(int64_t num_tokens) const { return num_tokens > 1 + config_.num_spec_tokens; }
+  // How many of a sequence's `num_tokens` the step can take.
+  int64_t WithinBudget(int64_t num_tokens, const Plan& plan) const;
+  void Spend(int64_t num_tokens, Plan& plan) const;  // negative: takes it back
+  int64_t LongPrefillThreshold() const;
+  void EndOverdue();
   // Preempts others, then the request itself, until it fits. `index` is the request's place in running_ and follows it.
   std::optional<BlockIds> AllocateOrPreempt(Request& request, int64_t num_tokens, Plan& plan, size_t& index);
   Request* RemoveVictim(Plan& plan, size_t& index);
@@ -92,6 +108,7 @@ class Scheduler {
   SchedulerOutput MakeOutput(Plan& plan);
   void AdvanceAfterSchedule(const Plan& plan, SchedulerOutput& output);
 
+  void ObserveTime(const SchedulerOutput& step, int64_t elapsed_us);
   std::optional<CoreOutput> UpdateRequest(Request& request, const ScheduledTokens& scheduled, SequenceOutput& sequence);
   void ApplyRejections(Request& request, const ScheduledTokens& scheduled, const SequenceOutput& sequence);
   std::optional<Request::Stop> AppendTokens(Request& request, std::vector<int32_t>& token_ids, bool stale);
@@ -99,16 +116,20 @@ class Scheduler {
 
   void RemoveFromQueues(Request& request);
   void Release(Request& request);  // frees blocks, notes the end for the runner, destroys the request
+  void EndOutsideStep(Request& request, CoreOutput output);
   void EndWithError(Request& request, base::Error error);
   base::Error TooLarge(base::ErrorCode code, int64_t num_tokens) const;
 
   SchedulerConfig config_;
   KvCacheManager kv_;
+  const Clock clock_;
+  std::optional<StepBudget> step_budget_;
   std::unordered_map<RequestId, std::unique_ptr<Request>> requests_;
   std::vector<Request*> running_;  // in order of admission
   RequestQueue waiting_;
-  std::vector<RequestId> finished_ids_;   // since the last step
-  std::vector<RequestId> preempted_ids_;  // since the last step
+  std::set<std::pair<int64_t, RequestId>> deadlines_;  // of sequences that have one
+  std::vector<RequestId> finished_ids_;                // since the last step
+  std::vector<RequestId> preempted_ids_;               // since the last step
   std::vector<CoreOutput> ended_;
   uint64_t step_ = 0;
   EngineStats stats_;  // the counters only

@@ -52,6 +52,7 @@ SchedulerConfig MakeSchedulerConfig(const EngineConfig& config, int64_t max_mode
       .max_model_len = max_model_len,
       .max_num_seqs = config.max_num_seqs,
       .long_prefill_token_threshold = config.long_prefill_token_threshold,
+      .long_prefill_token_threshold_adaptive = config.long_prefill_token_threshold_adaptive,
       .enable_chunked_prefill = config.enable_chunked_prefill,
       .async_scheduling = config.async_scheduling,
       .reserve_full_prompt = config.scheduler_reserve_full_isl,
@@ -66,6 +67,8 @@ SchedulerConfig MakeSchedulerConfig(const EngineConfig& config, int64_t max_mode
     if (!config.enable_chunked_prefill) tokens = std::max(tokens, max_model_len);
     if (config.max_num_seqs >= 1) tokens = std::min(tokens, config.max_num_seqs * max_model_len);
     result.max_num_batched_tokens = tokens;
+    // Whoever sets the budget wants just that; and prompts in one piece take what they take.
+    if (config.enable_chunked_prefill) result.itl_target_us = static_cast<int64_t>(config.itl_target_ms * 1000);
   }
   CheckSchedulerConfig(result);
   return result;

@@ -9,9 +9,13 @@ namespace vllm {
 
 struct SchedulerConfig {
   int64_t max_model_len = 0;
-  int64_t max_num_batched_tokens = 2048;     // a step
-  int64_t max_num_seqs = 128;                // running at once
-  int64_t long_prefill_token_threshold = 0;  // most tokens of one prompt a step while others wait; 0: off
+  int64_t max_num_batched_tokens = 2048;               // a step
+  int64_t max_num_seqs = 128;                          // running at once
+  int64_t long_prefill_token_threshold = 0;            // most tokens of one prompt a step while others wait; 0: off
+  bool long_prefill_token_threshold_adaptive = false;  // at least a fair share of max_num_batched_tokens
+  // What a step with decoding sequences should take at most, by the number of prompt tokens that it computes; 0:
+  // prompts get all of max_num_batched_tokens.
+  int64_t itl_target_us = 0;
   bool enable_chunked_prefill = true;
   bool async_scheduling = true;
   bool reserve_full_prompt = true;  // admit only if all its known tokens fit (scheduler_reserve_full_isl)

@@ -61,6 +61,7 @@ struct SequenceOutput {
 struct ModelRunnerOutput {
   std::vector<SequenceOutput> sequences = {};              // order of SchedulerOutput::scheduled
   std::vector<std::vector<int32_t>> draft_token_ids = {};  // empty without a proposer
+  int64_t elapsed_us = 0;                                  // what the step took, without waiting for earlier ones
 };
 
 }  // namespace vllm

@@ -15,6 +15,7 @@ int64_t Size(const auto& container) { return static_cast<int64_t>(container.size
 std::vector<CoreOutput> Scheduler::UpdateFromOutput(const SchedulerOutput& step, ModelRunnerOutput output) {
   CHECK(output.sequences.size() == step.scheduled.size(), output.sequences.size(), " outputs for ",
         step.scheduled.size(), " sequences");
+  ObserveTime(step, output.elapsed_us);
   std::vector<CoreOutput> outputs;
   std::vector<Request*> ended;
   for (size_t i = 0; i < step.scheduled.size(); ++i) {
@@ -33,6 +34,20 @@ std::vector<CoreOutput> Scheduler::UpdateFromOutput(const SchedulerOutput& step,
     Release(*request);
   }
   return outputs;
+}
+
+void Scheduler::ObserveTime(const SchedulerOutput& step, int64_t elapsed_us) {
+  if (!step_budget_) return;
+  int64_t prompt_tokens = 0;
+  bool decodes = false;
+  for (const ScheduledTokens& scheduled : step.scheduled) {
+    if (IsPrompt(scheduled.num_tokens)) {
+      prompt_tokens += scheduled.num_tokens;
+    } else {
+      decodes = true;
+    }
+  }
+  step_budget_->Observe(decodes, prompt_tokens, elapsed_us);
 }
 
 std::optional<CoreOutput> Scheduler::UpdateRequest(Request& request, const ScheduledTokens& scheduled,

@@ -1,6 +1,7 @@
 // Errors as clients see them: vLLM's JSON shape and statuses.
 #include "server/openai/api_error.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace vllm {
@@ -34,6 +35,8 @@ ApiError FromEngineError(const base::Error& error) {
   switch (error.code) {
     case base::ErrorCode::kOverloaded:
       return {.status = 503, .type = "Service Unavailable", .message = error.message};
+    case base::ErrorCode::kDeadlineExceeded:
+      return {.status = 504, .type = "Gateway Timeout", .message = error.message};
     case base::ErrorCode::kNotFound:
       return NotFoundError(error.message);
     case base::ErrorCode::kInvalidArgument:
@@ -48,6 +51,15 @@ ApiError FromEngineError(const base::Error& error) {
   return {.status = 500, .type = "InternalServerError", .message = error.message};
 }
 
+ApiError FromSubmitError(const base::Error& error, const EngineStats& stats) {
+  ApiError result = FromEngineError(error);
+  // The queue moves on in about the time that the last admitted request waited.
+  if (result.status == 503) {
+    result.retry_after_s = static_cast<int>(std::clamp<int64_t>((stats.last_queue_us + 999'999) / 1'000'000, 1, 60));
+  }
+  return result;
+}
+
 base::Json ErrorBody(const ApiError& error) {
   base::Json inner = base::Json::object();
   inner["message"] = error.message;
@@ -60,7 +72,9 @@ base::Json ErrorBody(const ApiError& error) {
 }
 
 HttpResponse ErrorResponse(const ApiError& error) {
-  return {.status = error.status, .body = base::DumpJson(ErrorBody(error))};
+  HttpResponse response = {.status = error.status, .body = base::DumpJson(ErrorBody(error))};
+  if (error.retry_after_s) response.headers.push_back({"Retry-After", std::to_string(*error.retry_after_s)});
+  return response;
 }
 
 HttpResponse JsonResponse(const base::Json& body) { return {.body = base::DumpJson(body)}; }

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/json_fields.h"
 #include "base/result.h"
+#include "engine/llm_engine.h"
 #include "server/http/http_server.h"
 
 namespace vllm {
@@ -16,6 +17,7 @@ struct ApiError {
   std::string type = "BadRequestError";
   std::string message = {};
   std::optional<std::string> param = {};
+  std::optional<int> retry_after_s = {};  // the header Retry-After
 };
 
 // A value or what to tell the client.
@@ -28,6 +30,8 @@ ApiError ValidationError(const base::FieldError& error);
 ApiError NotFoundError(std::string message, std::optional<std::string> param = std::nullopt);
 // An error of the engine: its code becomes the status.
 ApiError FromEngineError(const base::Error& error);
+// The same of a request that was not accepted: where the engine is overloaded, with the time after which to try again.
+ApiError FromSubmitError(const base::Error& error, const EngineStats& stats);
 
 // {"error": {"message", "type", "param", "code"}}
 base::Json ErrorBody(const ApiError& error);

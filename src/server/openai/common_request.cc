@@ -125,6 +125,7 @@ ApiResult<CommonRequest> ReadCommon(const ApiContext& context, const HttpRequest
   common.return_tokens_as_token_ids =
       fields.Bool("return_tokens_as_token_ids", context.options.return_tokens_as_token_ids);
   common.priority = static_cast<int>(std::clamp<int64_t>(fields.Int("priority", 0), -1000000, 1000000));
+  common.timeout_s = fields.FindDouble("timeout");
   if (const auto salt = fields.FindString("cache_salt")) {
     if (!IsGoodSalt(*salt))
       return BadRequest(

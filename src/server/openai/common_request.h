@@ -22,6 +22,7 @@ struct CommonRequest {
   SamplingParams params = {};
   std::string cache_salt = {};
   int priority = 0;
+  std::optional<double> timeout_s = {};  // absent: the server's
 };
 
 // A field of vLLM's request model that is not served: refused unless it holds this JSON value (or null).

@@ -21,6 +21,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
                                           .params = std::move(prompts[i].params),
                                           .cache_salt = common.cache_salt,
                                           .priority = common.priority,
+                                          .timeout_s = common.timeout_s,
                                           .on_output = [self = shared_from_this(), i](RequestOutput output) {
                                             self->OnOutput(i, std::move(output));
                                           }});
@@ -29,7 +30,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
           continue;
         }
         done_ = true;
-        writer_->Fail(FromEngineError(submitted.error()));
+        writer_->Fail(FromSubmitError(submitted.error(), engine_->stats()));
         to_abort.swap(handles_);
         break;
       }

@@ -32,8 +32,8 @@ class Bench {
     int num_drafts = 0;
   };
 
-  explicit Bench(Options options)
-      : scheduler(Adjusted(options), TestKvConfig(options.num_blocks, options.windows)),
+  explicit Bench(Options options, Scheduler::Clock clock = Scheduler::SteadyClock)
+      : scheduler(Adjusted(options), TestKvConfig(options.num_blocks, options.windows), clock),
         model(TestKvConfig(options.num_blocks, options.windows),
               {.num_drafts = options.num_drafts, .async = options.config.async_scheduling}) {}
 
@@ -43,7 +43,8 @@ class Bench {
     return config;
   }
 
-  RequestId Add(Tokens prompt, SamplingParams params = {}, int priority = 0, std::string salt = {}) {
+  RequestId Add(Tokens prompt, SamplingParams params = {}, int priority = 0, std::string salt = {},
+                int64_t deadline_us = 0) {
     const RequestId id = ++last_id_;
     prompts[id] = prompt;
     scheduler.Add({.id = id,
@@ -51,7 +52,8 @@ class Bench {
                    .params = std::make_shared<const SamplingParams>(std::move(params)),
                    .cache_salt = std::move(salt),
                    .priority = priority,
-                   .arrival_us = static_cast<int64_t>(id)});
+                   .arrival_us = static_cast<int64_t>(id),
+                   .deadline_us = deadline_us});
     return id;
   }
   RequestId Add(int prompt_length, int64_t max_tokens = 4) {
@@ -64,8 +66,10 @@ class Bench {
     scheduler.CheckIntegrity();
     return step;
   }
-  void Finish(const SchedulerOutput& step) {
-    Take(scheduler.UpdateFromOutput(step, model.RunStep(step)));
+  void Finish(const SchedulerOutput& step, int64_t elapsed_us = 0) {
+    ModelRunnerOutput output = model.RunStep(step);
+    output.elapsed_us = elapsed_us;
+    Take(scheduler.UpdateFromOutput(step, std::move(output)));
     scheduler.CheckIntegrity();
   }
   SchedulerOutput Step() {
@@ -190,6 +194,119 @@ TEST(Scheduler, LimitsLongPromptsOnlyWhileOthersAreThere) {
   EXPECT_EQ(Counts(bench.Step()), (C{{1, 64}}));
   bench.Add(100);
   EXPECT_EQ(Counts(bench.Step()), (C{{1, 10}, {2, 10}}));
+}
+
+TEST(Scheduler, AnAdaptiveThresholdIsAtLeastAFairShareOfTheBudget) {
+  Bench::Options options;
+  options.config.long_prefill_token_threshold = 10;
+  options.config.long_prefill_token_threshold_adaptive = true;
+  Bench bench(options);
+  bench.Add(100);
+  bench.Add(100);
+  EXPECT_EQ(Counts(bench.Step()), (C{{1, 32}, {2, 32}}));
+}
+
+// ---- a target for the time of a step ----
+
+TEST(Scheduler, PromptsLeaveDecodingSequencesTheirShareOfAStep) {
+  Bench::Options options;
+  options.config.max_num_batched_tokens = 512;
+  options.config.itl_target_us = 100'000;
+  Bench bench(options);
+  bench.Add(300, 50);  // stays in front of the queue while it is read
+  bench.Add(5, 50);
+  EXPECT_EQ(Counts(bench.Step()), (C{{1, 300}, {2, 5}}));
+  bench.Add(400, 50);
+  EXPECT_EQ(Counts(bench.Step()), (C{{1, 1}, {2, 1}, {3, StepBudget::kFirst}}));
+  EXPECT_EQ(Counts(bench.Step()), (C{{1, 1}, {2, 1}, {3, StepBudget::kFirst}}));
+  ASSERT_TRUE(bench.Run());
+  for (const RequestId id : {1, 2, 3}) EXPECT_EQ(bench.tokens[id], bench.Expected(id, 50));
+}
+
+TEST(Scheduler, MeasuredStepsChangeWhatPromptsGet) {
+  Bench::Options options;
+  options.config.max_num_batched_tokens = 512;
+  options.config.itl_target_us = 100'000;
+  Bench bench(options);
+  bench.Add(5, 50);
+  bench.Step();
+  bench.Add(900, 5);
+  const SchedulerOutput step = bench.Plan();
+  EXPECT_EQ(Counts(step), (C{{1, 1}, {2, StepBudget::kFirst}}));
+  bench.Finish(step, 400'000);
+  EXPECT_EQ(Counts(bench.Step()), (C{{1, 1}, {2, StepBudget::kFirst / 2}}));
+}
+
+TEST(Scheduler, ALonePromptIsReadInLargePieces) {
+  Bench::Options options;
+  options.config.max_num_batched_tokens = 2048;
+  options.config.itl_target_us = 1'000;
+  Bench bench(options);
+  bench.Add(1000);
+  const SchedulerOutput step = bench.Plan();
+  bench.Finish(step, 10'000'000);
+  EXPECT_EQ(step.total_tokens, StepBudget::kLeastAlone);
+  EXPECT_EQ(bench.Step().total_tokens, 1000 - StepBudget::kLeastAlone);
+}
+
+// ---- deadlines ----
+
+int64_t test_clock_us = 0;
+
+struct Timed : Bench {
+  explicit Timed(Options options) : Bench(options, [] { return test_clock_us; }) { test_clock_us = 0; }
+};
+
+TEST(Scheduler, AnOverdueSequenceEndsWithWhatItHas) {
+  for (const bool async : {false, true}) {
+    Bench::Options options;
+    options.config.async_scheduling = async;
+    Timed bench(options);
+    const RequestId timed = bench.Add(Prompt(5), {.max_tokens = 50}, 0, {}, 1'000'000);
+    const RequestId other = bench.Add(Prompt(6), {.max_tokens = 3});
+    SchedulerOutput step = bench.Step();
+    step = bench.Step();
+    const SchedulerOutput in_flight = bench.Plan();
+    test_clock_us = 1'000'000;
+    const SchedulerOutput next = bench.Plan();
+    EXPECT_EQ(bench.ends[timed].finish, FinishReason::kAbort);
+    EXPECT_EQ(bench.ends[timed].stop_reason, StopReason("timeout"));
+    EXPECT_EQ(next.finished, (std::vector<RequestId>{timed}));
+    bench.Finish(in_flight);
+    bench.Finish(next);
+    ASSERT_TRUE(bench.Run());
+    EXPECT_EQ(bench.tokens[timed].size(), 2u);
+    EXPECT_EQ(bench.tokens[other], bench.Expected(other, 3));
+    EXPECT_EQ(bench.scheduler.kv().num_used_blocks(), 0);
+  }
+}
+
+TEST(Scheduler, OverdueBeforeTheFirstTokenIsAnError) {
+  Bench::Options options;
+  options.config.max_num_seqs = 1;
+  Timed bench(options);
+  bench.Add(Prompt(5), {.max_tokens = 9});
+  const RequestId waiting = bench.Add(Prompt(6), {.max_tokens = 9}, 0, {}, 250'000);
+  bench.Step();
+  test_clock_us = 249'999;
+  bench.Step();
+  EXPECT_FALSE(bench.ends.contains(waiting));
+  test_clock_us = 250'000;
+  bench.Step();
+  EXPECT_EQ(bench.ends[waiting].finish, FinishReason::kError);
+  ASSERT_TRUE(bench.ends[waiting].error.has_value());
+  EXPECT_EQ(bench.ends[waiting].error->code, base::ErrorCode::kDeadlineExceeded);
+  EXPECT_TRUE(bench.Run());
+}
+
+TEST(Scheduler, ASequenceThatEndsInTimeIsNotTouchedByItsDeadline) {
+  Timed bench({});
+  const RequestId id = bench.Add(Prompt(5), {.max_tokens = 2}, 0, {}, 1'000);
+  ASSERT_TRUE(bench.Run());
+  test_clock_us = 2'000;
+  bench.Add(4, 1);
+  ASSERT_TRUE(bench.Run());
+  EXPECT_EQ(bench.ends[id].finish, FinishReason::kLength);
 }
 
 TEST(Scheduler, PriorityAdmitsTheMostImportantFirst) {

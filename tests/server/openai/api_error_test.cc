@@ -31,8 +31,21 @@ TEST(ApiError, TheEnginesCodesBecomeStatuses) {
   EXPECT_EQ(status(base::ErrorCode::kUnsupported), 400);
   EXPECT_EQ(status(base::ErrorCode::kNotFound), 404);
   EXPECT_EQ(status(base::ErrorCode::kOverloaded), 503);
+  EXPECT_EQ(status(base::ErrorCode::kDeadlineExceeded), 504);
   EXPECT_EQ(status(base::ErrorCode::kOutOfMemory), 500);
   EXPECT_EQ(status(base::ErrorCode::kInternal), 500);
+}
+
+TEST(ApiError, ARefusedRequestHearsWhenToTryAgain) {
+  const auto header = [](base::ErrorCode code, int64_t queue_us) {
+    const HttpResponse response =
+        ErrorResponse(FromSubmitError(base::MakeError(code, "x"), EngineStats{.last_queue_us = queue_us}));
+    return response.headers.empty() ? std::string() : response.headers[0].first + ": " + response.headers[0].second;
+  };
+  EXPECT_EQ(header(base::ErrorCode::kOverloaded, 0), "Retry-After: 1");
+  EXPECT_EQ(header(base::ErrorCode::kOverloaded, 2'000'001), "Retry-After: 3");
+  EXPECT_EQ(header(base::ErrorCode::kOverloaded, int64_t{1} << 60), "Retry-After: 60");
+  EXPECT_EQ(header(base::ErrorCode::kInvalidArgument, 5), "");
 }
 
 TEST(ApiError, TheParameterIsReadFromAValidationMessage) {

@@ -49,7 +49,7 @@ enum class Recipe { kFew, kGemm, kBf16, kAmx, kExact };
 
 Recipe RecipeOf(CpuFormat format, int64_t rows, Numerics numerics, Isa isa) {
   if (numerics == Numerics::kExact) return Recipe::kExact;
-  const int few = KernelsOf(isa).few_rows;
+  const int few = IsFloat(format) ? kFewFloatRows : KernelsOf(isa).few_rows;
   const bool to_bf16 = numerics != Numerics::kInvariant && rows > few;
   if (to_bf16 && isa >= Isa::kAmx && kLinearAmx.gemm[format] != nullptr) return Recipe::kAmx;
   if (!IsFloat(format)) return rows <= few ? Recipe::kFew : Recipe::kGemm;

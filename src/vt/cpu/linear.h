@@ -23,8 +23,8 @@ std::string_view CpuLinearKernelName(FormatId format, int64_t rows, Numerics num
 //   invariant  integer formats: x rounded to 16 bits with a scale for every 32 (two planes of 8 bits), integer sums
 //              over a group of weights, f32 sums over groups: the same bits on every instruction set. Float formats:
 //              exact
-//   default    as invariant, but for more than eight rows: with AMX, x and the weights of integer and BF16 formats
-//              rounded to BF16 (each off by 2^-9 at most), sums in f32; with AVX-512 BF16, x times BF16 weights so.
+//   default    as invariant, but sums in f32 of x and weights rounded to BF16 (each off by 2^-9 at most): more than
+//              eight rows times integer formats with AMX, more than four times BF16 weights with AVX-512 BF16 or AMX.
 //              F32 and F16 weights hold more than BF16 does and stay exact
 void CpuLinear(const OpArgs& args, KernelContext& context);
 

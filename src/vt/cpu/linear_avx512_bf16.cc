@@ -9,17 +9,19 @@
 namespace {
 
 constexpr int kBf16TileRows = 12;
+constexpr int kBf16Fetch = 2;  // lines for two of k: all of them in one tile, since few rows have no more
 
 VT_INLINE __m512bh AsBf16(VI v) { return reinterpret_cast<__m512bh>(v); }
 
 template <int kRows>
-VT_INLINE void Bf16Tile(const LinearPart& part, int64_t row, int64_t vector, Bytes first, Bytes second) {
+VT_INLINE void Bf16Tile(const LinearPart& part, int64_t row, int64_t vector, Bytes first, Bytes second, Ahead& ahead) {
   const int64_t stride = vt::PaddedK(part.k);
   const uint16_t* x = part.x_bf16 + row * stride;
   VF sum[kRows][kPair];
   VT_UNROLL
   for (int r = 0; r < kRows; ++r) sum[r][0] = sum[r][1] = Zero();
   for (int64_t j = 0; j < stride; j += 2, first += 64, second += 64) {
+    ahead.Fetch<kBf16Fetch>();
     const __m512bh a = AsBf16(LoadI(first)), b = AsBf16(LoadI(second));
     VT_UNROLL
     for (int r = 0; r < kRows; ++r) {
@@ -35,12 +37,12 @@ VT_INLINE void Bf16Tile(const LinearPart& part, int64_t row, int64_t vector, Byt
   }
 }
 
+// A tile of `rows` <= kRows.
 template <int kRows>
-void Bf16Tiles(const LinearPart& part, int64_t row, int64_t vector, Bytes first, Bytes second) {
-  for (; row + kRows <= part.rows; row += kRows) Bf16Tile<kRows>(part, row, vector, first, second);
-  if constexpr (kRows > 1) {
-    if (row < part.rows) Bf16Tiles<kRows - 1>(part, row, vector, first, second);
-  }
+void Bf16Rows(const LinearPart& part, int64_t row, int64_t rows, int64_t vector, Bytes first, Bytes second,
+              Ahead& ahead) {
+  if (rows == kRows) return Bf16Tile<kRows>(part, row, vector, first, second, ahead);
+  if constexpr (kRows > 1) Bf16Rows<kRows - 1>(part, row, rows, vector, first, second, ahead);
 }
 
 void GemmBf16(const LinearPart& part) {
@@ -48,7 +50,13 @@ void GemmBf16(const LinearPart& part) {
   for (int64_t vector = 0; vector < vectors; vector += kPair) {
     const Bytes first = ColumnAt(part, vector).payload;
     const Bytes second = vector + 1 < vectors ? ColumnAt(part, vector + 1).payload : first;
-    Bf16Tiles<kBf16TileRows>(part, 0, vector, first, second);
+    Ahead ahead = NextPanel(part, vector);
+    for (int64_t row = 0; row < part.rows;) {  // tiles of equal height
+      const int64_t left = part.rows - row, tiles = (left + kBf16TileRows - 1) / kBf16TileRows;
+      const int64_t rows = (left + tiles - 1) / tiles;
+      Bf16Rows<kBf16TileRows>(part, row, rows, vector, first, second, ahead);
+      row += rows;
+    }
   }
 }
 

@@ -68,6 +68,21 @@ VT_INLINE Bytes BytesAhead(Bytes run, int64_t at, int64_t bytes, Bytes next) {
   return at < bytes ? run + at : next + (at - bytes);
 }
 
+// The weights of a GEMM's next panel, which tiles fetch into L2 line by line while they compute.
+struct Ahead {
+  Bytes at, end;
+  template <int kLines>
+  VT_INLINE void Fetch() {
+    if (at >= end) return;
+    Prefetch<kLines * 64>(at);
+    at += kLines * 64;
+  }
+};
+VT_INLINE Ahead NextPanel(const LinearPart& part, int64_t vector) {
+  const Bytes next = ColumnAt(part, vector + kPair).head;
+  return {next, next + kPair * part.group_bytes / kHalves};
+}
+
 // Two numbers of 16 bits or four of 8.
 VT_INLINE VI SplatPair(const void* q) {
   int32_t bits;

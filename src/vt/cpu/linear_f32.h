@@ -124,6 +124,7 @@ void FloatRows(const LinearPart& part) {
 
 template <class F>
 void Exact(const LinearPart& part) {
+  static_assert(vt::kFewFloatRows == 4);
   if constexpr (kIsFloat<F>) {
     if (part.rows == 1) return FloatRows<F, 1>(part);
     if (part.rows == 2) return FloatRows<F, 2>(part);

@@ -160,11 +160,6 @@ struct Panel {
   unsigned char* codes;
   float *d, *m;
 };
-// The weights of the next panel, which tiles fetch into L2 line by line while they compute.
-struct Ahead {
-  Bytes at, end;
-};
-
 template <class F, Round kRound>
 void ExpandPanel(const LinearPart& part, int64_t vector, int64_t begin, int64_t end, const Panel& panel) {
   constexpr int kParts = 32 / F::kGroup, kGroups = F::kBlock / 32;
@@ -224,10 +219,7 @@ VT_INLINE void IntTile(const LinearPart& part, int64_t row, int64_t vector, int6
   const float *d = panel.d, *m = panel.m;
   for (int64_t i = 0; i < (end - begin) / 32; ++i) {
     // Four lines for 32 of k: two tiles fetch a panel of 8 bits.
-    if (ahead.at < ahead.end) {
-      Prefetch<4 * 64>(ahead.at);
-      ahead.at += 4 * 64;
-    }
+    ahead.Fetch<4>();
 #pragma GCC unroll 1
     for (int p = 0; p < kParts; ++p) {
       VI acc[kRows][kPair];
@@ -294,8 +286,7 @@ void Gemm(const LinearPart& part) {
   float* const d = reinterpret_cast<float*>(part.panel + chunk * 2 * kPair * kLanes);
   const Panel panel = {part.panel, d, d + chunk / F::kGroup * kPair * kLanes};
   for (int64_t vector = 0; vector < Vectors(part); vector += kPair) {
-    const Bytes next = ColumnAt(part, vector + kPair).head;
-    Ahead ahead = {next, next + kPair * part.group_bytes / kHalves};
+    Ahead ahead = NextPanel(part, vector);
     for (int64_t begin = 0; begin < part.k; begin += kChunk) {
       const int64_t end = begin + kChunk < part.k ? begin + kChunk : part.k;
       ExpandPanel<F, kRound>(part, vector, begin, end, panel);

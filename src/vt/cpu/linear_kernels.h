@@ -62,6 +62,9 @@ struct LinearPart {
   }
 };
 
+// So many rows of x are multiplied with float weights straight from their bits.
+inline constexpr int kFewFloatRows = 4;
+
 struct LinearKernels {
   using Run = void (*)(const LinearPart& part);
   // Rounds rows [begin, end) of x [rows, k]; a row with a number that is not finite gives only such sums.

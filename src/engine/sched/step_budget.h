@@ -9,7 +9,7 @@ namespace vllm {
 // hold up only other prompts. Engine thread only.
 class StepBudget {
  public:
-  static constexpr int64_t kLeast = 32, kFirst = 128;  // prompt tokens of a step: never fewer; before any was measured
+  static constexpr int64_t kLeast = 32, kFirst = 64;  // prompt tokens of a step: never fewer; before any was measured
   static constexpr int64_t kAloneFactor = 4;
   // Of a prompt that is the only one, whatever it takes: fewer would waste the processor's time.
   static constexpr int64_t kLeastAlone = 512;
@@ -25,6 +25,7 @@ class StepBudget {
  private:
   int64_t target_us_;
   double prompt_tokens_ = kFirst;
+  bool measured_ = false;
 };
 
 }  // namespace vllm

@@ -44,19 +44,24 @@ TEST(StepBudget, StepsWithoutDecodingTakeLonger) {
 
 TEST(StepBudget, AStepShortOfPromptsDoesNotLowerIt) {
   StepBudget budget(kTarget);
-  budget.Observe(true, 128, 40'000);
+  budget.Observe(true, 3, 30'000);
+  EXPECT_EQ(budget.PromptTokens(true), StepBudget::kFirst);
+  budget.Observe(true, 64, 20'000);
   const int64_t tokens = budget.PromptTokens(true);
-  ASSERT_GT(tokens, 128);
+  ASSERT_EQ(tokens, 640);
   budget.Observe(true, 3, 30'000);  // the fixed costs alone
   EXPECT_EQ(budget.PromptTokens(true), tokens);
   budget.Observe(true, 0, 30'000);
   EXPECT_EQ(budget.PromptTokens(true), tokens);
 }
 
-TEST(StepBudget, OneSlowStepHalvesItAtMost) {
+TEST(StepBudget, OneStepHalvesOrDoublesItAtMost) {
   StepBudget budget(kTarget);
-  budget.Observe(true, 128, 1'000 * kTarget);
-  EXPECT_EQ(budget.PromptTokens(true), 64);
+  budget.Observe(true, 400, kTarget);
+  budget.Observe(true, 400, 1'000 * kTarget);
+  EXPECT_EQ(budget.PromptTokens(true), 200);
+  budget.Observe(true, 200, 1);
+  EXPECT_EQ(budget.PromptTokens(true), 400);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Writes the logits of every position of a token sequence, as tools/accuracy.py reads them.
-// usage: logits_dump MODEL IDS.i32 OUT.f32 NUMERICS [ISA [ROWS]], or logits_dump --isas
-//   ISA: as VT_CPU_ISA, "" for the best. ROWS: the positions in steps of 1, 2, ... ROWS in turn; absent: all in one.
+// usage: logits_dump MODEL IDS.i32 OUT.f32 NUMERICS [ISA [ROWS [KV]]], or logits_dump --isas
+//   ISA: as VT_CPU_ISA, "" for the best. ROWS: the positions in steps of 1, 2, ... ROWS in turn; absent or 0: all in
+//   one. KV: as --kv-cache-dtype, but not auto; absent: what the numerics take.
 //   --isas: prints the instruction sets of this machine.
 #include <algorithm>
 #include <cstdio>
@@ -83,25 +84,30 @@ class Sequence {
   std::vector<int32_t> ids_, positions_, table_;
 };
 
+vt::DType ReadKvType(const char* name) {
+  const auto dtype = ParseKvCacheDType(name);
+  if (!dtype) base::Throw(base::ErrorCode::kInvalidArgument, "KV type: '", name, "' is none of ", KvCacheDTypeNames());
+  return *dtype;
+}
+
 int Dump(char** argv, int argc) {
   const auto numerics = vt::ParseNumerics(argv[4]);
   if (!numerics) base::Throw(base::ErrorCode::kInvalidArgument, "numerics: '", argv[4], "'");
   std::vector<int32_t> ids = ReadIds(argv[2]);
   const auto tokens = static_cast<int64_t>(ids.size());
-  const int64_t most = argc > 6 ? std::max(1, std::atoi(argv[6])) : 0;  // of a step, 0: no steps
+  const int64_t most = argc > 6 ? std::max(0, std::atoi(argv[6])) : 0;  // of a step, 0: no steps
 
   const auto platform = vt::MakePlatform(vt::DeviceType::kCpu, {.isa = argc > 5 ? argv[5] : ""});
   const auto model = LoadedModel::FromModelDir(argv[1]);
   model->LoadWeights(*platform);
-  const vt::DType dtype = *numerics == vt::Numerics::kExact ? vt::DType::kF32 : vt::DType::kBF16;
+  const vt::DType dtype = argc > 7 ? ReadKvType(argv[7]) : DefaultKvCacheDType(*numerics);
   const auto specs = KvCacheSpecsOf(model->spec(), kBlock, dtype);
   const int64_t blocks = tokens / kBlock + 2;
   const int64_t cache_bytes = specs[0].spec.page_bytes() * blocks;
   const vt::Buffer buffer = platform->Allocate(cache_bytes * specs.size());
   std::vector<KvCacheBinding> caches;
   for (size_t i = 0; i < specs.size(); ++i)
-    caches.push_back({.cache = buffer.View(dtype, {blocks, 2, kBlock, specs[i].spec.kv_heads, specs[i].spec.head_dim},
-                                           i * cache_bytes)});
+    caches.push_back(BindKvCache(buffer, i * cache_bytes, specs[i].spec, blocks));
   Decoder decoder(
       model->spec(), model->weights(), *platform, caches,
       {.numerics = *numerics, .max_tokens = tokens, .max_sequences = 1, .max_logit_rows = kRows, .max_blocks = blocks});
@@ -124,7 +130,8 @@ int main(int argc, char** argv) {
   try {
     if (argc == 2 && std::string_view(argv[1]) == "--isas") return vllm::PrintIsas();
     if (argc >= 5) return vllm::Dump(argv, argc);
-    std::fprintf(stderr, "usage: logits_dump MODEL IDS.i32 OUT.f32 NUMERICS [ISA [ROWS]], or logits_dump --isas\n");
+    std::fprintf(stderr,
+                 "usage: logits_dump MODEL IDS.i32 OUT.f32 NUMERICS [ISA [ROWS [KV]]], or logits_dump --isas\n");
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
   }

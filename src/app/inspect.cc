@@ -65,6 +65,15 @@ void PrintChoices(std::span<const vt::LoweringChoice> choices) {
   }
 }
 
+// What a token takes, and 4096 of them.
+void PrintKvCache(std::span<const LayerKvCache> layers) {
+  int64_t bytes = 0;
+  for (const LayerKvCache& layer : layers) bytes += layer.spec.page_bytes() / layer.spec.block_size;
+  std::printf("KV cache: %s, %lld bytes a token, %s for 4096 tokens\n",
+              std::string(KvCacheDTypeName(layers[0].spec.dtype)).c_str(), static_cast<long long>(bytes),
+              base::HumanBytes(static_cast<uint64_t>(bytes) * 4096).c_str());
+}
+
 }  // namespace
 
 int RunInspect(const CommandLine& line) {
@@ -79,18 +88,20 @@ int RunInspect(const CommandLine& line) {
   model->LoadWeights(*platform);
   config.max_model_len = std::min<int64_t>(config.max_model_len.value_or(kInspectTokens), model->spec().max_position);
   config.max_num_seqs = 1;
-  const vt::DType kv_dtype = config.numerics == vt::Numerics::kExact ? vt::DType::kF32 : vt::DType::kBF16;
+  const vt::DType kv_dtype = config.kv_cache_dtype.value_or(DefaultKvCacheDType(config.numerics));
   const auto layers = KvCacheSpecsOf(model->spec(), config.block_size, kv_dtype);
   const KvMemoryPlan kv = PlanKvMemory(config, layers, model->spec().max_position, kInspectTokens,
                                        model->weights().source_bytes(), base::ReadMemoryInfo());
   GPUModelRunner runner(*model, *platform,
                         {.numerics = config.numerics,
+                         .kv_cache_dtype = kv_dtype,
                          .max_num_seqs = 1,
                          .max_num_batched_tokens = kInspectTokens,
                          .max_model_len = kv.max_model_len});
   runner.initialize_kv_cache(kv.config);
   std::printf("\ndevice: %s, numerics %s\nattention: %s\n", platform->info().name.c_str(),
               std::string(vt::NumericsName(config.numerics)).c_str(), runner.attention_backend().c_str());
+  PrintKvCache(layers);
   PrintChoices(runner.decoder().choices());
   return 0;
 }

@@ -117,7 +117,8 @@ std::string StartupSummary(const LlmEngine& engine, std::string_view url) {
   row("device", info.device_summary);
   row("attention", info.attention_backend);
   row("context", info.max_model_len, " tokens", info.context_notice.empty() ? "" : "; ", info.context_notice);
-  row("KV cache", info.num_kv_blocks, " blocks of ", info.block_size, " tokens, ", base::HumanBytes(info.kv_bytes));
+  row("KV cache", info.num_kv_blocks, " blocks of ", info.block_size, " tokens, ", base::HumanBytes(info.kv_bytes),
+      ", ", info.kv_cache_dtype);
   row("scheduler", config.max_num_seqs, " requests at once, ", step, " tokens a step, prefix cache ",
       config.enable_prefix_caching ? "on" : "off");
   row("chat",

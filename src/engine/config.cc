@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "base/options.h"
 #include "base/strings.h"
+#include "model/kv_cache_spec.h"
 
 namespace vllm {
 namespace {
@@ -34,6 +35,7 @@ constexpr std::string_view kNames[] = {
     "threads",
     "isa",
     "block_size",
+    "kv_cache_dtype",
     "enable_prefix_caching",
     "num_gpu_blocks_override",
     "gpu_memory_utilization",
@@ -86,6 +88,13 @@ std::optional<int64_t> KvBytes(const Options& options) {
   if (space < 0 || space > 1 << 20) options.Refuse("cpu_kvcache_space", "must be a number of GiB");
   if (space == 0) return std::nullopt;
   return static_cast<int64_t>(space * (1 << 30));
+}
+
+std::optional<vt::DType> KvCacheDType(const Options& options) {
+  const std::string name = options.String("kv_cache_dtype", "auto");
+  const std::optional<vt::DType> dtype = ParseKvCacheDType(name);
+  if (!dtype && name != "auto") options.Refuse("kv_cache_dtype", base::StrCat("is none of ", KvCacheDTypeNames()));
+  return dtype;
 }
 
 void ReadDevice(const Options& options, EngineConfig* config) {
@@ -154,6 +163,7 @@ EngineConfig EngineConfigFromOptions(const Options& options) {
   ReadDevice(options, &config);
   // 0 and multiples of 16 are judged where the KV cache is planned, with vLLM's text.
   config.block_size = static_cast<int>(AtLeast(options, "block_size", 0).value_or(config.block_size));
+  config.kv_cache_dtype = KvCacheDType(options);
   config.enable_prefix_caching = options.Bool("enable_prefix_caching", true);
   config.num_gpu_blocks_override = AtLeast(options, "num_gpu_blocks_override", 1);
   config.gpu_memory_utilization = Utilization(options);

@@ -9,6 +9,7 @@
 
 #include "load/model_path.h"
 #include "vt/device.h"
+#include "vt/dtype.h"
 #include "vt/numerics.h"
 
 namespace base {
@@ -38,6 +39,7 @@ struct EngineConfig {
 
   // KV cache
   int block_size = 32;
+  std::optional<vt::DType> kv_cache_dtype = {};  // absent: BF16, F32 with exact numerics
   bool enable_prefix_caching = true;
   std::optional<int64_t> num_gpu_blocks_override = {};
   std::optional<double> gpu_memory_utilization = {};  // fraction of total memory

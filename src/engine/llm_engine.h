@@ -37,6 +37,7 @@ struct EngineInfo {
   uint64_t weight_bytes = 0, kv_bytes = 0;
   int64_t num_kv_blocks = 0;
   int block_size = 0;
+  std::string kv_cache_dtype = {};  // by its name in --kv-cache-dtype
   double load_seconds = 0;
 };
 

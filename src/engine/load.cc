@@ -60,6 +60,7 @@ EngineInfo DescribeEngine(const EngineConfig& config, const Resources& r, const 
   info.num_kv_blocks = kv.config.num_blocks;
   info.kv_bytes = static_cast<uint64_t>(kv.config.num_blocks * KvBytesPerBlock(kv.config.groups));
   info.block_size = config.block_size;
+  info.kv_cache_dtype = KvCacheDTypeName(kv.config.groups.at(0).spec.dtype);
   return info;
 }
 
@@ -84,13 +85,14 @@ std::unique_ptr<LlmEngine> LlmEngine::Load(const EngineConfig& config, const Pro
   GenerationDefaults defaults = LoadGenerationDefaults(r.model->checkpoint(), *tokenizer, config.generation_config);
 
   r.model->LoadWeights(*r.platform, progress);
-  const vt::DType kv_dtype = config.numerics == vt::Numerics::kExact ? vt::DType::kF32 : vt::DType::kBF16;
+  const vt::DType kv_dtype = config.kv_cache_dtype.value_or(DefaultKvCacheDType(config.numerics));
   const std::vector<LayerKvCache> layers = KvCacheSpecsOf(r.model->spec(), config.block_size, kv_dtype);
   const KvMemoryPlan kv = PlanKvMemory(config, layers, context, scheduler.max_num_batched_tokens,
                                        r.model->weights().source_bytes(), base::ReadMemoryInfo());
   scheduler = MakeSchedulerConfig(config, kv.max_model_len);
   r.runner = std::make_unique<GPUModelRunner>(*r.model, *r.platform,
                                               RunnerOptions{.numerics = config.numerics,
+                                                            .kv_cache_dtype = kv_dtype,
                                                             .max_num_seqs = scheduler.max_num_seqs,
                                                             .max_num_batched_tokens = scheduler.max_num_batched_tokens,
                                                             .max_model_len = kv.max_model_len,

@@ -122,6 +122,13 @@ std::vector<LayerKvCache> KvCacheSpecsOf(const spec::Model& model, int block_siz
   return caches;
 }
 
+KvCacheBinding BindKvCache(const vt::Buffer& buffer, size_t offset, const KvCacheSpec& spec, int64_t num_blocks,
+                           int group) {
+  return {.cache = buffer.View(vt::DType::kU8, {num_blocks, spec.page_bytes()}, offset),
+          .page = spec.page(),
+          .group = group};
+}
+
 Decoder::Decoder(const spec::Model& model, const ModelWeights& weights, vt::Platform& platform,
                  std::span<const KvCacheBinding> caches, const DecoderOptions& options)
     : options_(options), dim_(model.dim) {
@@ -164,6 +171,8 @@ void Decoder::BuildTrunk(const spec::Model& model, const ModelWeights& weights, 
             .positions = at_.positions,
             .slots = at_.slots[binding.group],
             .cache = kv,
+            .kv_dtype = binding.page.dtype,
+            .block_size = binding.page.block_size,
             .heads = attn->heads,
             .kv_heads = attn->kv_heads,
             .head_dim = attn->head_dim,
@@ -177,6 +186,8 @@ void Decoder::BuildTrunk(const spec::Model& model, const ModelWeights& weights, 
                                                 .seq_len = at_.seq_lens,
                                                 .block_table = at_.block_tables[binding.group],
                                                 .out = mixed,
+                                                .kv_dtype = binding.page.dtype,
+                                                .block_size = binding.page.block_size,
                                                 .heads = attn->heads,
                                                 .kv_heads = attn->kv_heads,
                                                 .head_dim = attn->head_dim,

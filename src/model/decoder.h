@@ -17,9 +17,14 @@ std::vector<LayerKvCache> KvCacheSpecsOf(const spec::Model& model, int block_siz
 
 // Where an attention sublayer finds its cache.
 struct KvCacheBinding {
-  vt::Tensor cache = {};  // [blocks, 2, block_size, kv_heads, head_dim]
+  vt::Tensor cache = {};  // u8 [blocks, page bytes]
+  vt::KvPage page = {};   // what a page holds
   int group = 0;          // which block table and slots
 };
+
+// A sublayer's `num_blocks` pages at a byte offset of `buffer`.
+KvCacheBinding BindKvCache(const vt::Buffer& buffer, size_t offset, const KvCacheSpec& spec, int64_t num_blocks,
+                           int group = 0);
 
 struct DecoderOptions {
   vt::Numerics numerics = vt::Numerics::kDefault;

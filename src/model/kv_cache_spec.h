@@ -1,10 +1,13 @@
 // What a layer keeps in the KV cache. The KV manager owns block ids; the runner owns the bytes.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "vt/dtype.h"
+#include "vt/kv_page.h"
+#include "vt/numerics.h"
 
 namespace vllm {
 
@@ -17,7 +20,8 @@ struct KvCacheSpec {
   int kv_heads = 0, head_dim = 0;
   vt::DType dtype = vt::DType::kBF16;
   int window = 0;  // tokens, for kSlidingWindow
-  int64_t page_bytes() const { return int64_t{2} * block_size * kv_heads * head_dim * vt::DTypeBytes(dtype); }
+  vt::KvPage page() const { return {dtype, block_size, kv_heads, head_dim}; }
+  int64_t page_bytes() const { return page().bytes(); }
   friend bool operator==(const KvCacheSpec&, const KvCacheSpec&) = default;
 };
 
@@ -25,5 +29,16 @@ struct LayerKvCache {
   int layer = 0;  // index among the model's attention sublayers, in order
   KvCacheSpec spec = {};
 };
+
+// The cache's type by its name in --kv-cache-dtype; nothing for "auto" and for names that are none.
+std::optional<vt::DType> ParseKvCacheDType(std::string_view name);
+// The first name of a type.
+std::string_view KvCacheDTypeName(vt::DType dtype);
+// All names, with "auto", separated by commas.
+std::string KvCacheDTypeNames();
+// What "auto" means.
+constexpr vt::DType DefaultKvCacheDType(vt::Numerics numerics) {
+  return numerics == vt::Numerics::kExact ? vt::DType::kF32 : vt::DType::kBF16;
+}
 
 }  // namespace vllm

@@ -11,7 +11,7 @@ namespace vt {
 namespace {
 
 constexpr std::array kActivations = {DType::kF32, DType::kBF16, DType::kF16};
-constexpr std::array kCaches = {DType::kBF16, DType::kF32};
+constexpr std::array kCaches = {DType::kBF16, DType::kF16, DType::kF32, DType::kF8E4M3, DType::kF8E5M2, DType::kI8};
 
 // Domains are those of the kernels behind OpId::kPagedAttention: head sizes in whole vectors of 8, blocks of whole
 // groups of 16 tokens. CPU_ATTN comes first, so a plain configuration says what it runs on.

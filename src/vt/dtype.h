@@ -5,7 +5,7 @@
 
 namespace vt {
 
-enum class DType : int8_t { kF32, kF16, kBF16, kI32, kI64, kU8 };
+enum class DType : int8_t { kF32, kF16, kBF16, kI32, kI64, kU8, kI8, kF8E4M3, kF8E5M2 };
 
 constexpr int64_t DTypeBytes(DType dtype) {
   switch (dtype) {
@@ -18,6 +18,9 @@ constexpr int64_t DTypeBytes(DType dtype) {
     case DType::kI64:
       return 8;
     case DType::kU8:
+    case DType::kI8:
+    case DType::kF8E4M3:
+    case DType::kF8E5M2:
       return 1;
   }
   return 0;

@@ -34,11 +34,23 @@ void CheckWeight(const PackedWeight* weight, int64_t n, int64_t k) {
   CHECK(rows == n, "segments hold ", rows, " rows of ", n);
 }
 
-void CheckCache(const Tensor& cache, int kv_heads, int head_dim) {
-  CheckRank("cache", cache, 5);
-  CHECK(cache.dtype == DType::kBF16 || cache.dtype == DType::kF32, "cache is ", DTypeName(cache.dtype));
-  CheckTensor("cache", cache, cache.dtype, {cache.shape[0], 2, cache.shape[2], kv_heads, head_dim});
-  CHECK(cache.shape[2] > 0, "block size is 0");
+void CheckCache(const Tensor& cache, const KvPage& page) {
+  switch (page.dtype) {
+    case DType::kF32:
+    case DType::kF16:
+    case DType::kBF16:
+    case DType::kI8:
+    case DType::kF8E4M3:
+    case DType::kF8E5M2:
+      break;
+    default:
+      CHECK(false, "the cache holds ", DTypeName(page.dtype));
+  }
+  CHECK(page.block_size > 0 && page.block_size % KvPage::kUnit == 0, "block size ", page.block_size, "; a multiple of ",
+        KvPage::kUnit);
+  CHECK(page.head_dim % 2 == 0, "head_dim ", page.head_dim, "; an even number");
+  CheckRank("cache", cache, 2);
+  CheckTensor("cache", cache, DType::kU8, {cache.shape[0], page.bytes()});
 }
 
 void CheckHeads(int heads, int kv_heads, int head_dim) {
@@ -98,9 +110,9 @@ void CheckArgs(const QkNormRopeCacheWriteOp<Tensor>& op) {
   if (op.q_norm) CheckTensor("q_norm", op.q_norm, DType::kF32, {op.head_dim});
   if (op.k_norm) CheckTensor("k_norm", op.k_norm, DType::kF32, {op.head_dim});
   CHECK((op.q_norm || op.k_norm) == (op.qk_norm != NormKind::kNone), "qk_norm and its weights must come together");
-  CheckCache(op.cache, op.kv_heads, op.head_dim);
+  CheckCache(op.cache, op.page());
   CheckValues("positions", op.positions, 0, INT32_MAX);
-  CheckValues("slots", op.slots, INT32_MIN, op.cache.shape[0] * op.cache.shape[2]);
+  CheckValues("slots", op.slots, INT32_MIN, op.cache.shape[0] * op.block_size);
   if (op.rope == nullptr) return;
   CHECK(op.rope->dim >= 0 && op.rope->dim % 2 == 0 && op.rope->dim <= op.head_dim, "rope of ", op.rope->dim,
         " elements, head_dim ", op.head_dim);
@@ -119,10 +131,10 @@ void CheckArgs(const PagedAttentionOp<Tensor>& op) {
   CheckTensor("cu_q", op.cu_q, DType::kI32, {sequences + 1});
   CheckTensor("seq_len", op.seq_len, DType::kI32, {sequences});
   CheckTensor("block_table", op.block_table, DType::kI32, {sequences, op.block_table.shape[1]});
-  CheckCache(op.cache, op.kv_heads, op.head_dim);
+  CheckCache(op.cache, op.page());
   const int32_t* cu_q = op.cu_q.as<int32_t>();
   const int32_t* seq_len = op.seq_len.as<int32_t>();
-  const int64_t block_size = op.cache.shape[2], row_blocks = op.block_table.shape[1];
+  const int64_t block_size = op.block_size, row_blocks = op.block_table.shape[1];
   CHECK(cu_q[0] == 0 && cu_q[sequences] <= tokens, "cu_q spans [", cu_q[0], ", ", cu_q[sequences], ") of ", tokens);
   for (int64_t s = 0; s < sequences; ++s) {
     const int64_t queries = cu_q[s + 1] - cu_q[s];

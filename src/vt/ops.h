@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "vt/device.h"
+#include "vt/kv_page.h"
 #include "vt/numerics.h"
 #include "vt/tensor.h"
 
@@ -115,7 +116,9 @@ struct LinearOp {
 };
 
 // qkv[T, (H + 2 * KV) * d] in place: optional per-head RMS norm of q and k, rotary embedding of q and k, then k and v
-// are written to the cache at slot[t] (a slot below 0 writes nothing).
+// are written to the cache at slot[t] (a slot below 0 writes nothing), rounded to nearest even. 8-bit floats saturate.
+// i8: scale = max(largest magnitude / 127, 1e-6), codes round half away from zero. A NaN of k or v (and an infinity,
+// with i8) makes the token's key NaN, so that whoever sees it notices.
 template <class V>
 struct QkNormRopeCacheWriteOp {
   static constexpr OpId kId = OpId::kQkNormRopeCacheWrite;
@@ -124,8 +127,9 @@ struct QkNormRopeCacheWriteOp {
   V k_norm = {};     // f32 [head_dim], optional
   V positions = {};  // i32 [T]
   V slots = {};      // i32 [T]: block * block_size + offset
-  V cache = {};      // bf16 or f32 [blocks, 2, block_size, kv_heads, head_dim]
-  int heads = 0, kv_heads = 0, head_dim = 0;
+  V cache = {};      // u8 [blocks, page bytes]: see KvPage
+  DType kv_dtype = DType::kBF16;
+  int block_size = 0, heads = 0, kv_heads = 0, head_dim = 0;
   NormKind qk_norm = NormKind::kNone;
   float eps = 1e-6f;
   const RopeTable* rope = nullptr;  // optional
@@ -135,8 +139,16 @@ struct QkNormRopeCacheWriteOp {
   }
   template <class W>
   QkNormRopeCacheWriteOp<W> WithoutOperands() const {
-    return {.heads = heads, .kv_heads = kv_heads, .head_dim = head_dim, .qk_norm = qk_norm, .eps = eps, .rope = rope};
+    return {.kv_dtype = kv_dtype,
+            .block_size = block_size,
+            .heads = heads,
+            .kv_heads = kv_heads,
+            .head_dim = head_dim,
+            .qk_norm = qk_norm,
+            .eps = eps,
+            .rope = rope};
   }
+  KvPage page() const { return {kv_dtype, block_size, kv_heads, head_dim}; }
 };
 
 // Causal attention of the step's queries over the paged cache. Query t of sequence s (cu_q[s] <= t < cu_q[s + 1])
@@ -151,7 +163,8 @@ struct PagedAttentionOp {
   V seq_len = {};      // i32 [S]: tokens of the sequence after this step
   V block_table = {};  // i32 [S, B]
   V out = {};          // f32 [T, heads * head_dim]
-  int heads = 0, kv_heads = 0, head_dim = 0, window = 0;
+  DType kv_dtype = DType::kBF16;
+  int block_size = 0, heads = 0, kv_heads = 0, head_dim = 0, window = 0;
   float scale = 0, softcap = 0;
   template <class F>
   void ForEach(F&& f) {
@@ -159,13 +172,16 @@ struct PagedAttentionOp {
   }
   template <class W>
   PagedAttentionOp<W> WithoutOperands() const {
-    return {.heads = heads,
+    return {.kv_dtype = kv_dtype,
+            .block_size = block_size,
+            .heads = heads,
             .kv_heads = kv_heads,
             .head_dim = head_dim,
             .window = window,
             .scale = scale,
             .softcap = softcap};
   }
+  KvPage page() const { return {kv_dtype, block_size, kv_heads, head_dim}; }
 };
 
 // out[T, n] = act(x[:, :n]) * x[:, n:].

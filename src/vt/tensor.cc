@@ -41,6 +41,12 @@ std::string_view DTypeName(DType dtype) {
       return "i64";
     case DType::kU8:
       return "u8";
+    case DType::kI8:
+      return "i8";
+    case DType::kF8E4M3:
+      return "f8_e4m3";
+    case DType::kF8E5M2:
+      return "f8_e5m2";
   }
   return "?";
 }

@@ -70,6 +70,15 @@ TEST(EngineConfig, VllmsBatchInvariantVariableChoosesNumericsUnlessTheFlagDoes) 
             vt::Numerics::kExact);
 }
 
+TEST(EngineConfig, TheKvCachesTypeIsOneOfItsNames) {
+  EXPECT_EQ(EngineConfigFromOptions(Given({})).kv_cache_dtype, std::nullopt);
+  EXPECT_EQ(EngineConfigFromOptions(Given({{"kv_cache_dtype", "auto"}})).kv_cache_dtype, std::nullopt);
+  EXPECT_EQ(EngineConfigFromOptions(Given({{"kv-cache-dtype", "fp8_e5m2"}})).kv_cache_dtype, vt::DType::kF8E5M2);
+  EXPECT_EQ(ErrorOf(Given({{"kv_cache_dtype", "nvfp4"}})),
+            "kv_cache_dtype: 'nvfp4' is none of auto, bfloat16, float16, float32, fp8, fp8_e4m3, fp8_e5m2, "
+            "int8_per_token_head");
+}
+
 TEST(EngineConfig, NoModelIsToldWithTheRemedy) {
   EXPECT_EQ(ErrorOf(base::Options()),
             "model: none given; name a GGUF file, a model folder, or a hub name that is in the local cache");

@@ -23,14 +23,12 @@ class Harness {
     platform_ = vt::MakePlatform(device);
     model_ = LoadedModel::FromModelDir(WriteTinyModel(name));
     model_->LoadWeights(*platform_);
-    const vt::DType dtype = numerics == vt::Numerics::kExact ? vt::DType::kF32 : vt::DType::kBF16;
-    const auto specs = KvCacheSpecsOf(model_->spec(), kBlock, dtype);
+    const auto specs = KvCacheSpecsOf(model_->spec(), kBlock, DefaultKvCacheDType(numerics));
     const int64_t bytes = specs[0].spec.page_bytes() * kBlocks;
     buffer_ = platform_->Allocate(bytes * specs.size());
     std::vector<KvCacheBinding> caches;
     for (size_t i = 0; i < specs.size(); ++i)
-      caches.push_back({.cache = buffer_.View(
-                            dtype, {kBlocks, 2, kBlock, specs[i].spec.kv_heads, specs[i].spec.head_dim}, i * bytes)});
+      caches.push_back(BindKvCache(buffer_, i * bytes, specs[i].spec, kBlocks));
     decoder_ = std::make_unique<Decoder>(
         model_->spec(), model_->weights(), *platform_, caches,
         DecoderOptions{

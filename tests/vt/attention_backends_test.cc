@@ -35,7 +35,7 @@ TEST(AttentionBackends, ABlockSizeOutsideTheDomainIsRefused) {
 TEST(AttentionBackends, AllReasonsComeInOrder) {
   const AttentionSelectorConfig all{.head_size = 257,
                                     .dtype = DType::kI32,
-                                    .kv_cache_dtype = DType::kF16,
+                                    .kv_cache_dtype = DType::kU8,
                                     .block_size = 8,
                                     .attn_type = AttentionType::kEncoderOnly,
                                     .use_mla = true,
@@ -65,7 +65,7 @@ TEST(AttentionBackends, AllReasonsComeInOrder) {
 
 TEST(AttentionBackends, EveryHeadSizeOfTheKernelsHasABackend) {
   for (int head_size = 16; head_size <= 256; head_size += 8)
-    for (DType cache : {DType::kBF16, DType::kF32})
+    for (DType cache : {DType::kBF16, DType::kF16, DType::kF32, DType::kF8E4M3, DType::kF8E5M2, DType::kI8})
       for (int block_size : {16, 32, 48, 128})
         EXPECT_NO_THROW(
             SelectAttentionBackend({.head_size = head_size, .kv_cache_dtype = cache, .block_size = block_size}));

@@ -29,7 +29,8 @@ std::string RefusalOf(const Op& op) {
 
 // Two heads of 8 over one kv head, three tokens, two blocks of 16; everything in order.
 struct Attention {
-  HostTensor<float> qkv{{3, 32}, 0.0f}, out{{3, 16}, 0.0f}, cache{{2, 2, 16, 1, 8}, 0.0f}, norm{{8}, 0.0f};
+  HostTensor<float> qkv{{3, 32}, 0.0f}, out{{3, 16}, 0.0f}, norm{{8}, 0.0f};
+  HostTensor<uint8_t> cache{{2, 2 * 16 * 8 * 4}, uint8_t{0}};
   HostTensor<int32_t> positions = IntTensor({0, 1, 17}), slots = IntTensor({-1, 5, 31}), cu_q = IntTensor({0, 1, 3}),
                       seq_len = IntTensor({4, 20}), table{{2, 2}, std::vector<int32_t>{1, -1, 0, 1}};
   RopeTable rope{.dim = 4, .inverse_frequency = {1, 0.5f}};
@@ -39,6 +40,8 @@ struct Attention {
             .positions = positions.view(),
             .slots = slots.view(),
             .cache = cache.view(),
+            .kv_dtype = DType::kF32,
+            .block_size = 16,
             .heads = 2,
             .kv_heads = 1,
             .head_dim = 8,
@@ -51,6 +54,8 @@ struct Attention {
             .seq_len = seq_len.view(),
             .block_table = table.view(),
             .out = out.view(),
+            .kv_dtype = DType::kF32,
+            .block_size = 16,
             .heads = 2,
             .kv_heads = 1,
             .head_dim = 8,
@@ -80,7 +85,15 @@ TEST(OpChecks, AWrongDtypeShapeOrGapIsRefusedByName) {
   EXPECT_REFUSED(op, "cu_q is absent");
   op = a.Attend();
   op.cache.dtype = DType::kF16;
-  EXPECT_REFUSED(op, "cache is f16");
+  EXPECT_REFUSED(op, "cache is f16, not u8");
+  op = a.Attend();
+  op.kv_dtype = DType::kI64;
+  EXPECT_REFUSED(op, "the cache holds i64");
+  op.kv_dtype = DType::kI8;
+  EXPECT_REFUSED(op, "cache dimension 1 is 1024, not 384");
+  op = a.Attend();
+  op.block_size = 24;
+  EXPECT_REFUSED(op, "block size 24");
 }
 
 TEST(OpChecks, HeadsThatDoNotDivideAreRefused) {

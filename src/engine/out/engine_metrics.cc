@@ -160,6 +160,7 @@ void AddCacheConfigInfo(base::MetricsRegistry& registry, const EngineConfig& con
       .AddGauge("vllm:cache_config_info", "The configuration of the KV cache, as labels.",
                 {{"engine", "0"},
                  {"block_size", base::StrCat(info.block_size)},
+                 {"cache_dtype", info.kv_cache_dtype},
                  {"num_gpu_blocks", base::StrCat(info.num_kv_blocks)},
                  {"enable_prefix_caching", boolean(config.enable_prefix_caching)},
                  {"gpu_memory_utilization",

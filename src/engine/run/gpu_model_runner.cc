@@ -61,7 +61,7 @@ GPUModelRunner::~GPUModelRunner() {
 
 std::string GPUModelRunner::SelectBackends(std::optional<int> block_size) const {
   std::string chosen;
-  const vt::DType kv_dtype = options_.numerics == vt::Numerics::kExact ? vt::DType::kF32 : vt::DType::kBF16;
+  const vt::DType kv_dtype = options_.kv_cache_dtype.value_or(DefaultKvCacheDType(options_.numerics));
   for (const LayerKvCache& layer : KvCacheSpecsOf(model_.spec(), 16, kv_dtype)) {
     vt::AttentionSelectorConfig config;
     config.head_size = layer.spec.head_dim;
@@ -92,11 +92,8 @@ void GPUModelRunner::initialize_kv_cache(const KvCacheConfig& config) {
     const KvCacheGroup& group = config.groups[g];
     CHECK(group.spec.page_bytes() == page_bytes, "pages of ", group.spec.page_bytes(), " and ", page_bytes, " bytes");
     for (size_t slot = 0; slot < group.layers.size(); ++slot)
-      caches.at(group.layers[slot]) = {
-          .cache = kv_buffer_.View(
-              group.spec.dtype, {config.num_blocks, 2, group.spec.block_size, group.spec.kv_heads, group.spec.head_dim},
-              slot * tensor_bytes),
-          .group = static_cast<int>(g)};
+      caches.at(group.layers[slot]) =
+          BindKvCache(kv_buffer_, slot * tensor_bytes, group.spec, config.num_blocks, static_cast<int>(g));
     max_blocks_.push_back(CeilDiv(options_.max_model_len, group.spec.block_size));
   }
   decoder_ =

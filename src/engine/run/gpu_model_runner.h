@@ -6,6 +6,7 @@
 #include <functional>
 #include <future>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -22,6 +23,7 @@ namespace vllm {
 
 struct RunnerOptions {
   vt::Numerics numerics = vt::Numerics::kDefault;
+  std::optional<vt::DType> kv_cache_dtype = {};  // absent: what the numerics take
   int64_t max_num_seqs = 128;
   int64_t max_num_batched_tokens = 2048;
   int64_t max_model_len = 0;

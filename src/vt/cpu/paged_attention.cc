@@ -32,12 +32,18 @@ struct Item {
   int64_t tile = 0, begin = 0, end = 0;  // ranges
 };
 
+const AttentionKernels& KernelsOf(Isa isa) {
+  if (isa >= Isa::kAvx512Vnni) return kAttentionKernelsAvx512Vnni;
+  return isa >= Isa::kAvx512 ? kAttentionKernelsAvx512 : kAttentionKernelsAvx2;
+}
+
 class Split {
  public:
   Split(const PagedAttentionOp<Tensor>& op, KernelContext& context)
       : op_(op),
         context_(context),
-        kernels_(context.isa >= Isa::kAvx512 ? kAttentionKernelsAvx512 : kAttentionKernelsAvx2),
+        kernels_(KernelsOf(context.isa)),
+        kv_(KvPlacesOf(op.cache, op.page())),
         group_(op.heads / op.kv_heads),
         heads_per_tile_(std::min<int64_t>(group_, kAttentionRows)),
         tokens_per_tile_(kAttentionRows / heads_per_tile_) {}
@@ -143,7 +149,7 @@ class Split {
   }
 
   AttentionTile TileOf(const TileSpan& span, int worker) {
-    const int64_t element = DTypeBytes(op_.cache.dtype), head = span.kv_head * group_ + span.head;
+    const int64_t head = span.kv_head * group_ + span.head;
     AttentionTile tile{.q = op_.qkv.as<float>() + span.token * op_.qkv.shape[1] + head * op_.head_dim,
                        .q_stride = op_.qkv.shape[1],
                        .out = op_.out.as<float>() + span.token * op_.out.shape[1] + head * op_.head_dim,
@@ -154,13 +160,9 @@ class Split {
                        .window = op_.window,
                        .scale = op_.scale,
                        .softcap = op_.softcap,
-                       .cache = op_.cache.data + span.kv_head * op_.cache.stride[3] * element,
-                       .cache_bf16 = op_.cache.dtype == DType::kBF16,
-                       .blocks = op_.block_table.as<int32_t>() + span.sequence * op_.block_table.shape[1],
-                       .block_size = op_.cache.shape[2],
-                       .block_stride = op_.cache.stride[0],
-                       .v_offset = op_.cache.stride[1],
-                       .token_stride = op_.cache.stride[2]};
+                       .kv = kv_,
+                       .kv_head = span.kv_head,
+                       .blocks = op_.block_table.as<int32_t>() + span.sequence * op_.block_table.shape[1]};
     tile.first_position = LastPosition(span) - span.tokens + 1;
     tile.scratch = worker == 0 ? scratch_ : reinterpret_cast<float*>(context_.Scratch(worker, TileBytes()).data());
     return tile;
@@ -182,6 +184,7 @@ class Split {
   const PagedAttentionOp<Tensor>& op_;
   KernelContext& context_;
   const AttentionKernels& kernels_;
+  const KvPlaces kv_;
   const int64_t group_, heads_per_tile_, tokens_per_tile_;
   int64_t tiles_ = 0, rows_max_ = 0, work_ = 0, ranges_per_item_ = 0;
   int64_t item_capacity_ = 0, item_count_ = 0, partial_capacity_ = 0, partial_floats_ = 0;
@@ -199,7 +202,6 @@ void CpuPagedAttention(const OpArgs& args, KernelContext& context) {
   CheckArgs(op);
   CHECK(op.head_dim % 8 == 0 && op.head_dim <= kAttentionMaxHeadDim, "head_dim ", op.head_dim,
         "; a multiple of 8 up to ", kAttentionMaxHeadDim);
-  CHECK(op.cache.shape[2] % 16 == 0, "block size ", op.cache.shape[2], "; a multiple of 16");
   Split(op, context).Run();
 }
 

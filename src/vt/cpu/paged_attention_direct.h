@@ -8,76 +8,101 @@
 namespace vt {
 namespace {
 
-// Adds the products of R rows with `width` dwords of transposed keys to sum; q is [elements][R].
-template <int R, bool kBf16>
-inline __attribute__((always_inline)) void AddScores(const Vec::F (&v)[Vec::kLanes], int64_t width, const float* q,
-                                                     Vec::F (&sum)[R]) {
-  VT_UNROLL
-  for (int i = 0; i < Vec::kLanes; ++i) {
-    if (i >= width) break;
-    if constexpr (kBf16) {
-      const Vec::F low = Vec::LowBf16(v[i]), high = Vec::HighBf16(v[i]);
-      VT_UNROLL
-      for (int r = 0; r < R; ++r) sum[r] = Vec::Fma(Vec::Set(q[2 * i * R + r]), low, sum[r]);
-      VT_UNROLL
-      for (int r = 0; r < R; ++r) sum[r] = Vec::Fma(Vec::Set(q[(2 * i + 1) * R + r]), high, sum[r]);
-    } else {
-      VT_UNROLL
-      for (int r = 0; r < R; ++r) sum[r] = Vec::Fma(Vec::Set(q[i * R + r]), v[i], sum[r]);
-    }
-  }
+// Vectors of keys side by side, so that enough sums are under way to hide the latency of an addition.
+constexpr int ScoreVectors(int rows) { return rows == 1 ? 4 : rows <= 3 ? 2 : 1; }
+
+// Calls score<U>(first) for groups of U = ScoreVectors(R) vectors of keys in columns [begin, end), then for single
+// ones.
+template <int R, class Many, class One>
+inline __attribute__((always_inline)) void ForKeyVectors(int64_t begin, int64_t end, Many&& many, One&& one) {
+  constexpr int64_t kWide = ScoreVectors(R) * Vec::kLanes;
+  int64_t j = begin;
+  for (; j + kWide <= end; j += kWide) many(j);
+  for (; j < end; j += Vec::kLanes) one(j);
 }
 
-// Scores of a tile of R rows for kLanes positions from `position` on, in registers from the cache to the sum: for few
-// rows the detour over packed keys would cost more than the products.
-template <int R, bool kBf16>
-void DirectScores(const AttentionTile& tile, const float* q, int64_t position, int64_t limit, float* scores) {
-  constexpr int64_t kPerDword = kBf16 ? 2 : 1;
-  const int64_t dwords = tile.head_dim / kPerDword, stride = tile.token_stride / kPerDword, count = limit - position;
-  const float* source = static_cast<const float*>(tile.cache) + ElementOf(tile, position) / kPerDword;
-  Vec::F sum[R], v[Vec::kLanes];
+// Scores of R rows for U vectors of positions from `position` on; q is [head_dim][R].
+template <class E, int R, int U>
+inline void DirectScoreVectors(const AttentionTile& tile, const float* q, int64_t position, float* scores) {
+  const uint8_t* unit[U];
+  int64_t lane[U];
+  Vec::F sum[U][R];
   VT_UNROLL
-  for (int r = 0; r < R; ++r) sum[r] = Vec::Zero();
-  int64_t c = 0;
-  for (; c + Vec::kLanes <= dwords && count >= Vec::kLanes; c += Vec::kLanes) {
-    LoadTransposed(source + c, stride, Vec::kLanes, Vec::kLanes, v);
-    AddScores<R, kBf16>(v, Vec::kLanes, q + kPerDword * c * R, sum);
+  for (int u = 0; u < U; ++u) {
+    const int64_t p = position + u * Vec::kLanes;
+    unit[u] = KeyUnit(tile, p), lane[u] = p % kGroup;
+    VT_UNROLL
+    for (int r = 0; r < R; ++r) sum[u][r] = Vec::Zero();
   }
-  for (; c < dwords; c += Vec::kLanes) {
-    const int64_t width = Min(Vec::kLanes, dwords - c);
-    LoadTransposed(source + c, stride, count, width, v);
-    AddScores<R, kBf16>(v, width, q + kPerDword * c * R, sum);
+  const int64_t pairs = tile.head_dim / 2;
+  for (int64_t pair = 0; pair < pairs; ++pair, q += 2 * R) {
+    Vec::F a[U], b[U];
+    VT_UNROLL
+    for (int u = 0; u < U; ++u) E::Keys(unit[u], pair, lane[u], a[u], b[u]);
+    VT_UNROLL
+    for (int r = 0; r < R; ++r) {
+      const Vec::F factor = Vec::Set(q[r]);
+      VT_UNROLL
+      for (int u = 0; u < U; ++u) sum[u][r] = Vec::Fma(factor, a[u], sum[u][r]);
+    }
+    VT_UNROLL
+    for (int r = 0; r < R; ++r) {
+      const Vec::F factor = Vec::Set(q[R + r]);
+      VT_UNROLL
+      for (int u = 0; u < U; ++u) sum[u][r] = Vec::Fma(factor, b[u], sum[u][r]);
+    }
   }
   VT_UNROLL
-  for (int r = 0; r < R; ++r) Vec::Store(scores + r * kAttentionRange, sum[r]);
+  for (int u = 0; u < U; ++u) VT_UNROLL
+  for (int r = 0; r < R; ++r) Vec::Store(scores + r * kAttentionRange + u * Vec::kLanes, sum[u][r]);
+}
+
+// Scores of the columns [begin, end) of the range at position `base`; `limit` is where its positions end.
+template <class E, int R>
+void DirectScores(const AttentionTile& tile, const float* q, int64_t base, int64_t begin, int64_t end, int64_t limit,
+                  float* scores) {
+  constexpr int U = ScoreVectors(R);
+  ForKeyVectors<R>(
+      begin, end,
+      [&](int64_t j) {
+        Prefetch(tile, base + j, Min(base + j + U * Vec::kLanes, limit), tile.kv.value_offset);
+        DirectScoreVectors<E, R, U>(tile, q, base + j, scores + j);
+      },
+      [&](int64_t j) {
+        Prefetch(tile, base + j, Min(base + j + Vec::kLanes, limit), tile.kv.value_offset);
+        DirectScoreVectors<E, R, 1>(tile, q, base + j, scores + j);
+      });
 }
 
 // out[r] += sum over the positions [begin, end) of weights[r] * value, for R rows and N vectors of dimensions from
 // `first` on, of which `width` are read, straight from the cache.
-template <int R, int N, bool kBf16>
+template <class E, int R, int N>
 void DirectValueBlock(const AttentionTile& tile, const float* weights, int64_t begin, int64_t end, int64_t first,
                       int64_t width, float* out) {
-  const int64_t padded = AttentionPaddedDim(tile.head_dim);
+  const int64_t padded = AttentionPaddedDim(tile.head_dim), n_width = N > 1 ? int64_t{Vec::kLanes} : width;
   Vec::F sum[R][N];
   VT_UNROLL
   for (int r = 0; r < R; ++r) {
     VT_UNROLL
     for (int n = 0; n < N; ++n) sum[r][n] = Vec::Load(out + r * padded + n * Vec::kLanes);
   }
+  const auto add = [&](const float* w, const Vec::F(&v)[N]) __attribute__((always_inline)) {
+    VT_UNROLL
+    for (int r = 0; r < R; ++r) {
+      const Vec::F factor = Vec::Set(w[r * kAttentionRange]);
+      VT_UNROLL
+      for (int n = 0; n < N; ++n) sum[r][n] = Vec::Fma(factor, v[n], sum[r][n]);
+    }
+  };
   for (int64_t group = begin; group < end; group += kGroup) {
-    int64_t element = ElementOf(tile, group) + tile.v_offset + first;
+    const uint8_t* unit = ValueUnit(tile, group);
     const int64_t count = Min(kGroup, end - group);
-    for (int64_t j = 0; j < count; ++j, element += tile.token_stride, ++weights) {
-      Vec::F v[N];
+    for (int64_t j = 0; j < count; j += 2, weights += 2) {
+      Vec::F a[N], b[N];
       VT_UNROLL
-      for (int n = 0; n < N; ++n)
-        v[n] = LoadElements<kBf16>(tile.cache, element + n * Vec::kLanes, N > 1 ? int64_t{Vec::kLanes} : width);
-      VT_UNROLL
-      for (int r = 0; r < R; ++r) {
-        const Vec::F factor = Vec::Set(weights[r * kAttentionRange]);
-        VT_UNROLL
-        for (int n = 0; n < N; ++n) sum[r][n] = Vec::Fma(factor, v[n], sum[r][n]);
-      }
+      for (int n = 0; n < N; ++n) E::Values(unit, j, first + n * Vec::kLanes, tile.head_dim, n_width, a[n], b[n]);
+      add(weights, a);
+      if (j + 1 < count) add(weights + 1, b);  // behind the end lies what nobody wrote
     }
   }
   VT_UNROLL
@@ -87,24 +112,24 @@ void DirectValueBlock(const AttentionTile& tile, const float* weights, int64_t b
   }
 }
 
-template <int R, bool kBf16>
+template <class E, int R>
 void DirectValues(const AttentionTile& tile, const float* weights, int64_t begin, int64_t end, float* out) {
   constexpr int64_t kWide = Vec::kVectors * Vec::kLanes;
   int64_t n = 0;
   for (; n + kWide <= tile.head_dim; n += kWide)
-    DirectValueBlock<R, Vec::kVectors, kBf16>(tile, weights, begin, end, n, kWide, out + n);
+    DirectValueBlock<E, R, Vec::kVectors>(tile, weights, begin, end, n, kWide, out + n);
   for (; n < tile.head_dim; n += Vec::kLanes)
-    DirectValueBlock<R, 1, kBf16>(tile, weights, begin, end, n, tile.head_dim - n, out + n);
+    DirectValueBlock<E, R, 1>(tile, weights, begin, end, n, tile.head_dim - n, out + n);
 }
 
-using DirectScoreFn = void (*)(const AttentionTile&, const float*, int64_t, int64_t, float*);
+using DirectScoreFn = void (*)(const AttentionTile&, const float*, int64_t, int64_t, int64_t, int64_t, float*);
 using DirectValueFn = void (*)(const AttentionTile&, const float*, int64_t, int64_t, float*);
-template <bool kBf16>
-constexpr DirectScoreFn kDirectScores[] = {DirectScores<1, kBf16>, DirectScores<2, kBf16>, DirectScores<3, kBf16>,
-                                           DirectScores<4, kBf16>, DirectScores<5, kBf16>, DirectScores<6, kBf16>};
-template <bool kBf16>
-constexpr DirectValueFn kDirectValues[] = {DirectValues<1, kBf16>, DirectValues<2, kBf16>, DirectValues<3, kBf16>,
-                                           DirectValues<4, kBf16>, DirectValues<5, kBf16>, DirectValues<6, kBf16>};
+template <class E>
+constexpr DirectScoreFn kDirectScores[] = {DirectScores<E, 1>, DirectScores<E, 2>, DirectScores<E, 3>,
+                                           DirectScores<E, 4>, DirectScores<E, 5>, DirectScores<E, 6>};
+template <class E>
+constexpr DirectValueFn kDirectValues[] = {DirectValues<E, 1>, DirectValues<E, 2>, DirectValues<E, 3>,
+                                           DirectValues<E, 4>, DirectValues<E, 5>, DirectValues<E, 6>};
 
 }  // namespace
 }  // namespace vt

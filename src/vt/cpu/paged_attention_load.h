@@ -1,5 +1,5 @@
-// How a tile of paged attention reads the cache: rows of one head, keys transposed, bf16 widened. Over Vec: the unit
-// includes its vec_*.h first.
+// How a tile of paged attention reads the cache (KvPage): the elements as pairs of vectors of floats. Over Vec: the
+// unit includes its vec_*.h first.
 #pragma once
 #include <cstdint>
 
@@ -10,46 +10,106 @@ namespace vt {
 namespace {
 
 constexpr int64_t kSubTile = 64;  // keys that are dequantized at once
-constexpr int64_t kGroup = 16;    // positions that lie in one block of the cache
+constexpr int64_t kGroup = 16;    // tokens of a unit of the cache
 constexpr int kBlockRows = 6;
 
 inline int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
 inline int64_t Max(int64_t a, int64_t b) { return a > b ? a : b; }
 
-// Element of the cache where the head of this position begins. Divides: once a group, not once a key.
-inline int64_t ElementOf(const AttentionTile& tile, int64_t position) {
-  return tile.blocks[position / tile.block_size] * tile.block_stride + position % tile.block_size * tile.token_stride;
+// The page of a position. Divides, as all of these: once a unit, not once a key.
+inline const uint8_t* PageOf(const AttentionTile& tile, int64_t position) {
+  return tile.kv.cache + tile.blocks[position / tile.kv.block_size] * tile.kv.page_bytes;
+}
+// The unit that holds the position's key.
+inline const uint8_t* KeyUnit(const AttentionTile& tile, int64_t position) {
+  return PageOf(tile, position) + tile.kv_head * tile.kv.head_bytes +
+         position % tile.kv.block_size / kGroup * tile.kv.unit_bytes;
+}
+inline const uint8_t* ValueUnit(const AttentionTile& tile, int64_t position) {
+  return KeyUnit(tile, position) + tile.kv.value_offset;
+}
+// The scales of the keys from a position on, to the end of its unit at least.
+inline const float* KeyScales(const AttentionTile& tile, int64_t position) {
+  return reinterpret_cast<const float*>(PageOf(tile, position) + tile.kv.scale_offset) +
+         tile.kv_head * tile.kv.block_size + position % tile.kv.block_size;
 }
 
-// Transposes kLanes keys, `stride` floats apart, of which the first `count` are wanted (the others become 0) and
-// `width` dwords are read: v[i] holds dword i of every key.
-inline __attribute__((always_inline)) void LoadTransposed(const float* source, int64_t stride, int64_t count,
-                                                          int64_t width, Vec::F (&v)[Vec::kLanes]) {
-  VT_UNROLL
-  for (int i = 0; i < Vec::kLanes; ++i, source += stride)
-    v[i] = i >= count ? Vec::Zero() : width == Vec::kLanes ? Vec::Load(source) : Vec::LoadPart(source, width);
-  Vec::Transpose(v);
-}
-
-template <bool kBf16>
-inline Vec::F LoadElements(const void* cache, int64_t element, int64_t width) {
-  if constexpr (kBf16) {
-    const uint16_t* p = static_cast<const uint16_t*>(cache) + element;
-    return width >= Vec::kLanes ? Vec::LoadBf16(p) : Vec::LoadBf16Part(p, width);
-  } else {
-    const float* p = static_cast<const float*>(cache) + element;
-    return width >= Vec::kLanes ? Vec::Load(p) : Vec::LoadPart(p, width);
+// An element type:
+//   Keys    dimensions 2 * pair and 2 * pair + 1 of kLanes tokens from `lane` on
+//   Values  dimensions c .. c + n - 1, n <= kLanes, of the tokens t (even) and t + 1
+//   kFactor what the floats must be multiplied with, a power of two
+//   kHidesNan  a NaN comes out as a number
+struct ElementF32 {
+  static constexpr float kFactor = 1;
+  static constexpr bool kHidesNan = false;
+  static void Keys(const uint8_t* unit, int64_t pair, int64_t lane, Vec::F& a, Vec::F& b) {
+    const float* p = reinterpret_cast<const float*>(unit) + pair * (2 * kGroup) + lane;
+    a = Vec::Load(p), b = Vec::Load(p + kGroup);
   }
-}
+  static void Values(const uint8_t* unit, int64_t t, int64_t c, int64_t head_dim, int64_t n, Vec::F& a, Vec::F& b) {
+    const float* p = reinterpret_cast<const float*>(unit) + t * head_dim + c;
+    a = n >= Vec::kLanes ? Vec::Load(p) : Vec::LoadPart(p, n);
+    b = n >= Vec::kLanes ? Vec::Load(p + head_dim) : Vec::LoadPart(p + head_dim, n);
+  }
+};
 
-// Asks for the keys (offset 0) or values (offset v_offset) of the positions [begin, end): heads of one token are far
-// apart, which the hardware does not foresee.
+struct ElementF16 {
+  static constexpr float kFactor = 1;
+  static constexpr bool kHidesNan = false;
+  static void Keys(const uint8_t* unit, int64_t pair, int64_t lane, Vec::F& a, Vec::F& b) {
+    const uint16_t* p = reinterpret_cast<const uint16_t*>(unit) + pair * (2 * kGroup) + lane;
+    a = Vec::LoadHalf(p), b = Vec::LoadHalf(p + kGroup);
+  }
+  static void Values(const uint8_t* unit, int64_t t, int64_t c, int64_t head_dim, int64_t n, Vec::F& a, Vec::F& b) {
+    const uint16_t* p = reinterpret_cast<const uint16_t*>(unit) + t * head_dim + c;
+    a = n >= Vec::kLanes ? Vec::LoadHalf(p) : Vec::LoadHalfPart(p, n);
+    b = n >= Vec::kLanes ? Vec::LoadHalf(p + head_dim) : Vec::LoadHalfPart(p + head_dim, n);
+  }
+};
+
+struct ElementBf16 {
+  static constexpr float kFactor = 1;
+  static constexpr bool kHidesNan = false;
+  static void Keys(const uint8_t* unit, int64_t pair, int64_t lane, Vec::F& a, Vec::F& b) {
+    Vec::LoadBf16Pairs(unit + pair * (4 * kGroup) + lane * 4, a, b);
+  }
+  static void Values(const uint8_t* unit, int64_t t, int64_t c, int64_t head_dim, int64_t n, Vec::F& a, Vec::F& b) {
+    const uint16_t* p = reinterpret_cast<const uint16_t*>(unit) + t * head_dim + c;
+    a = n >= Vec::kLanes ? Vec::LoadBf16(p) : Vec::LoadBf16Part(p, n);
+    b = n >= Vec::kLanes ? Vec::LoadBf16(p + head_dim) : Vec::LoadBf16Part(p + head_dim, n);
+  }
+};
+
+struct ElementE5m2 {
+  static constexpr float kFactor = 1;
+  static constexpr bool kHidesNan = false;
+  static void Keys(const uint8_t* unit, int64_t pair, int64_t lane, Vec::F& a, Vec::F& b) {
+    Vec::LoadE5m2Pairs(unit + pair * (2 * kGroup) + lane * 2, a, b);
+  }
+  static void Values(const uint8_t* unit, int64_t t, int64_t c, int64_t head_dim, int64_t n, Vec::F& a, Vec::F& b) {
+    const uint8_t* p = unit + t * head_dim + c * 2;
+    n >= Vec::kLanes ? Vec::LoadE5m2Pairs(p, a, b) : Vec::LoadE5m2PairsPart(p, n, a, b);
+  }
+};
+
+struct ElementE4m3 {
+  static constexpr float kFactor = 256;
+  static constexpr bool kHidesNan = true;
+  static void Keys(const uint8_t* unit, int64_t pair, int64_t lane, Vec::F& a, Vec::F& b) {
+    Vec::LoadE4m3Pairs(unit + pair * (2 * kGroup) + lane * 2, a, b);
+  }
+  static void Values(const uint8_t* unit, int64_t t, int64_t c, int64_t head_dim, int64_t n, Vec::F& a, Vec::F& b) {
+    const uint8_t* p = unit + t * head_dim + c * 2;
+    n >= Vec::kLanes ? Vec::LoadE4m3Pairs(p, a, b) : Vec::LoadE4m3PairsPart(p, n, a, b);
+  }
+};
+
+// Asks for the keys (offset 0) or values (kv.value_offset) of the positions [begin, end).
 void Prefetch(const AttentionTile& tile, int64_t begin, int64_t end, int64_t offset) {
-  const int64_t bytes = tile.cache_bf16 ? 2 : 4;
-  for (int64_t group = begin; group < end; group += kGroup) {
-    const char* row = static_cast<const char*>(tile.cache) + (ElementOf(tile, group) + offset) * bytes;
-    for (int64_t j = Min(kGroup, end - group); j > 0; --j, row += tile.token_stride * bytes)
-      for (int64_t line = 0; line < tile.head_dim * bytes; line += 64) _mm_prefetch(row + line, _MM_HINT_T0);
+  for (int64_t position = begin; position < end; position += kGroup) {
+    const uint8_t* unit = KeyUnit(tile, position) + offset;
+    for (int64_t line = 0; line < tile.kv.unit_bytes; line += 64)
+      _mm_prefetch(reinterpret_cast<const char*>(unit + line), _MM_HINT_T0);
   }
 }
 

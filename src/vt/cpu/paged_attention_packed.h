@@ -8,53 +8,34 @@
 namespace vt {
 namespace {
 
-// The same, stored into columns of keys[dwords][64] (f32) or keys[2 * dwords][64] (pairs of bf16).
-template <bool kBf16>
-inline __attribute__((always_inline)) void TransposeKeys(const float* source, int64_t stride, int64_t count,
-                                                         int64_t width, float* keys) {
-  Vec::F v[Vec::kLanes];
-  LoadTransposed(source, stride, count, width, v);
-  VT_UNROLL
-  for (int i = 0; i < Vec::kLanes; ++i) {
-    if (i >= width) break;
-    if constexpr (kBf16) {
-      Vec::Store(keys + 2 * i * kSubTile, Vec::LowBf16(v[i]));
-      Vec::Store(keys + (2 * i + 1) * kSubTile, Vec::HighBf16(v[i]));
-    } else {
-      Vec::Store(keys + i * kSubTile, v[i]);
-    }
+// Keys of kLanes positions from `position` on as columns of keys[head_dim][64].
+template <class E>
+void PackKeyVectors(const AttentionTile& tile, int64_t position, float* keys) {
+  const uint8_t* unit = KeyUnit(tile, position);
+  const int64_t lane = position % kGroup, pairs = tile.head_dim / 2;
+  for (int64_t pair = 0; pair < pairs; ++pair, keys += 2 * kSubTile) {
+    Vec::F a, b;
+    E::Keys(unit, pair, lane, a, b);
+    Vec::Store(keys, a);
+    Vec::Store(keys + kSubTile, b);
   }
-}
-
-// Keys of kLanes positions from `position` on as columns of keys[head_dim][64]; those from `limit` on are 0.
-template <bool kBf16>
-void PackKeyVectors(const AttentionTile& tile, int64_t position, int64_t limit, float* keys) {
-  constexpr int64_t kPerDword = kBf16 ? 2 : 1;
-  const int64_t dwords = tile.head_dim / kPerDword, stride = tile.token_stride / kPerDword;
-  const float* source = static_cast<const float*>(tile.cache) + ElementOf(tile, position) / kPerDword;
-  const int64_t count = limit - position;
-  int64_t c = 0;
-  for (; c + Vec::kLanes <= dwords && count >= Vec::kLanes; c += Vec::kLanes)
-    TransposeKeys<kBf16>(source + c, stride, Vec::kLanes, Vec::kLanes, keys + kPerDword * c * kSubTile);
-  for (; c < dwords; c += Vec::kLanes)
-    TransposeKeys<kBf16>(source + c, stride, count, Min(Vec::kLanes, dwords - c), keys + kPerDword * c * kSubTile);
 }
 
 // Values of `count` positions (a multiple of 16) from `position` on as floats [count][padded]; those from `limit` on
 // are 0.
-template <bool kBf16>
+template <class E>
 void PackValues(const AttentionTile& tile, int64_t position, int64_t count, int64_t limit, float* values) {
   const int64_t padded = AttentionPaddedDim(tile.head_dim);
   for (int64_t group = 0; group < count; group += kGroup) {
-    const int64_t seen = Min(kGroup, limit - position - group);
-    int64_t element = ElementOf(tile, position + group) + tile.v_offset;
-    for (int64_t j = 0; j < kGroup; ++j, values += padded, element += tile.token_stride) {
-      int64_t c = 0;
-      if (j < seen)
-        for (; c < tile.head_dim; c += Vec::kLanes)
-          Vec::Store(values + c, LoadElements<kBf16>(tile.cache, element + c, tile.head_dim - c));
-      for (; c < padded; c += Vec::kLanes) Vec::Store(values + c, Vec::Zero());
-    }
+    const int64_t seen = limit - position - group;
+    const uint8_t* unit = seen > 0 ? ValueUnit(tile, position + group) : nullptr;
+    for (int64_t j = 0; j < kGroup; j += 2, values += 2 * padded)
+      for (int64_t c = 0; c < padded; c += Vec::kLanes) {
+        Vec::F a = Vec::Zero(), b = Vec::Zero();
+        if (j < seen && c < tile.head_dim) E::Values(unit, j, c, tile.head_dim, tile.head_dim - c, a, b);
+        Vec::Store(values + c, a);
+        Vec::Store(values + padded + c, j + 1 < seen ? b : Vec::Zero());
+      }
   }
 }
 

@@ -3,6 +3,8 @@
 #pragma once
 #include <cstdint>
 
+#include "vt/cpu/kv_places.h"
+
 namespace vt {
 
 // Keys are taken in ranges of absolute positions [256 r, 256 (r + 1)). A query row's maximum, sum and weighted values
@@ -23,11 +25,10 @@ struct AttentionTile {
   int64_t first_position = 0;  // of the first token
   int64_t window = 0;          // 0: none
   float scale = 0, softcap = 0;
-  const void* cache = nullptr;  // at the tile's kv head
-  bool cache_bf16 = false;
+  KvPlaces kv = {};
+  int64_t kv_head = 0;
   const int32_t* blocks = nullptr;  // of the sequence
-  int64_t block_size = 0, block_stride = 0, v_offset = 0, token_stride = 0;
-  float* scratch = nullptr;  // AttentionScratchFloats, 64-byte aligned
+  float* scratch = nullptr;         // AttentionScratchFloats, 64-byte aligned
 
   int64_t rows() const { return tokens * heads; }
 };
@@ -40,8 +41,10 @@ constexpr int64_t AttentionPartialFloats(int64_t rows, int64_t head_dim) {
 }
 constexpr int64_t AttentionScratchFloats(int64_t rows, int64_t head_dim) {
   const int64_t padded = AttentionPaddedDim(head_dim);
-  // Packed queries, a sub-tile of 64 transposed keys, one of 64 values, scores, the range's and the merged rows.
-  return rows * padded + 2 * 64 * padded + rows * kAttentionRange + 2 * AttentionPartialFloats(rows, head_dim) + 64;
+  // Packed queries, a sub-tile of 64 keys, one of 64 values, scores, the range's and the merged rows; for i8 the scales
+  // of a range's keys and values, those of the rows, and the rows' weights as 16-bit numbers.
+  return rows * padded + 2 * 64 * padded + rows * kAttentionRange + 2 * AttentionPartialFloats(rows, head_dim) +
+         2 * kAttentionRange + 2 * ((rows + 15) / 16 * 16) + rows * kAttentionRange / 2 + 64;
 }
 
 // noexcept; thread-safe on tiles with scratch of their own.
@@ -55,5 +58,6 @@ struct AttentionKernels {
 
 extern const AttentionKernels kAttentionKernelsAvx2;
 extern const AttentionKernels kAttentionKernelsAvx512;
+extern const AttentionKernels kAttentionKernelsAvx512Vnni;
 
 }  // namespace vt

@@ -20,12 +20,7 @@ void CpuQkNormRopeCacheWrite(const OpArgs& args, KernelContext& context) {
               .head_dim = op.head_dim,
               .positions = op.positions.as<int32_t>(),
               .slots = op.slots.as<int32_t>(),
-              .cache = op.cache.data,
-              .cache_bf16 = op.cache.dtype == DType::kBF16,
-              .block_size = op.cache.shape[2],
-              .block_stride = op.cache.stride[0],
-              .v_offset = op.cache.stride[1],
-              .token_stride = op.cache.stride[2]};
+              .kv = KvPlacesOf(op.cache, op.page())};
   if (op.rope != nullptr) {
     CHECK(op.rope->dim <= kMaxRopeDim, "rope of ", op.rope->dim, " elements; at most ", kMaxRopeDim);
     rows.rope_dim = op.rope->dim;

@@ -2,6 +2,8 @@
 #pragma once
 #include <cstdint>
 
+#include "vt/cpu/kv_places.h"
+
 namespace vt {
 
 // Rotated elements of a head at most; the units hold a token's cosines and sines on the stack.
@@ -34,9 +36,7 @@ struct QkRows {
   const float* inverse_frequency = nullptr;
   const int32_t* positions = nullptr;
   const int32_t* slots = nullptr;
-  void* cache = nullptr;
-  bool cache_bf16 = false;
-  int64_t block_size = 0, block_stride = 0, v_offset = 0, token_stride = 0;
+  KvPlaces kv = {};
 };
 
 // A maximum and the lowest place that holds it; NaN and -1 where one element is NaN.

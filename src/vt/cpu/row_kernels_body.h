@@ -5,6 +5,7 @@
 #pragma once
 #include <cstdint>
 
+#include "vt/cpu/kv_write.h"
 #include "vt/cpu/row_kernels.h"
 #include "vt/cpu/vec_math.h"
 
@@ -121,16 +122,6 @@ void RotateHead(float* x, int64_t half, bool interleaved, const float* cosines, 
   });
 }
 
-void WriteCache(const QkRows& rows, const float* head, int64_t element) {
-  ForLanes(rows.head_dim, [&](int64_t i, int64_t count) {
-    const Vec::F v = LoadLanes(head + i, count);
-    if (rows.cache_bf16)
-      Vec::StoreBf16Part(static_cast<uint16_t*>(rows.cache) + element + i, v, count);
-    else
-      StoreLanes(static_cast<float*>(rows.cache) + element + i, v, count);
-  });
-}
-
 void QkNormRopeCacheWrite(const QkRows& rows, int64_t begin, int64_t end) {
   float cosines[kMaxRopeDim / 2], sines[kMaxRopeDim / 2];
   for (int64_t t = begin; t < end; ++t) {
@@ -144,13 +135,10 @@ void QkNormRopeCacheWrite(const QkRows& rows, int64_t begin, int64_t end) {
     }
     const int64_t slot = rows.slots[t];
     if (slot < 0) continue;
-    const int64_t base = slot / rows.block_size * rows.block_stride + slot % rows.block_size * rows.token_stride;
     const float* k = row + int64_t{rows.heads} * rows.head_dim;
-    for (int h = 0; h < rows.kv_heads; ++h) {
-      WriteCache(rows, k + int64_t{h} * rows.head_dim, base + int64_t{h} * rows.head_dim);
-      WriteCache(rows, k + int64_t{rows.kv_heads + h} * rows.head_dim,
-                 base + rows.v_offset + int64_t{h} * rows.head_dim);
-    }
+    for (int h = 0; h < rows.kv_heads; ++h)
+      WriteKv(rows.kv, slot, h, rows.head_dim, k + int64_t{h} * rows.head_dim,
+              k + int64_t{rows.kv_heads + h} * rows.head_dim);
   }
 }
 

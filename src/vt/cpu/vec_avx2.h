@@ -90,32 +90,66 @@ struct Vec {
     for (int64_t i = 0; i < n; ++i) p[i] = values[i];
   }
 
-  // Dwords of kLanes rows: row r comes in v[r], column c leaves in v[c].
-  static void Transpose(F (&v)[8]) {
-    F t[8];
-    VT_UNROLL
-    for (int i = 0; i < 8; i += 2) {
-      t[i] = _mm256_unpacklo_ps(v[i], v[i + 1]);
-      t[i + 1] = _mm256_unpackhi_ps(v[i], v[i + 1]);
-    }
-    VT_UNROLL
-    for (int i = 0; i < 8; i += 4) VT_UNROLL
-    for (int j = 0; j < 2; ++j) {
-      v[i + 2 * j] = _mm256_shuffle_ps(t[i + j], t[i + 2 + j], 0x44);
-      v[i + 2 * j + 1] = _mm256_shuffle_ps(t[i + j], t[i + 2 + j], 0xee);
-    }
-    VT_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      t[i] = _mm256_permute2f128_ps(v[i], v[i + 4], 0x20);
-      t[i + 4] = _mm256_permute2f128_ps(v[i], v[i + 4], 0x31);
-    }
-    VT_UNROLL
-    for (int i = 0; i < 8; ++i) v[i] = t[i];
+  static F LoadHalf(const uint16_t* p) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
+  static F LoadHalfPart(const uint16_t* p, int64_t) { return LoadHalf(p); }  // n is 8, as above
+  // Rounds to nearest even.
+  static void StoreHalfPart(uint16_t* p, F v, int64_t n) {
+    const __m128i packed = _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    if (n == kLanes) return _mm_storeu_si128(reinterpret_cast<__m128i*>(p), packed);
+    alignas(16) uint16_t values[8];
+    _mm_store_si128(reinterpret_cast<__m128i*>(values), packed);
+    for (int64_t i = 0; i < n; ++i) p[i] = values[i];
   }
-  // The two bf16 of each dword as floats.
-  static F LowBf16(F v) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(v), 16)); }
-  static F HighBf16(F v) {
-    return _mm256_castsi256_ps(_mm256_and_si256(_mm256_castps_si256(v), _mm256_set1_epi32(0xffff << 16)));
+
+  // kLanes pairs of elements: the first ones of the pairs in a, the second ones in b. The part functions read n pairs,
+  // and n is 8, as above.
+  static void LoadBf16Pairs(const uint8_t* p, F& a, F& b) {
+    const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    a = _mm256_castsi256_ps(_mm256_slli_epi32(v, 16));
+    b = _mm256_castsi256_ps(_mm256_and_si256(v, _mm256_set1_epi32(0xffff << 16)));
+  }
+  static void LoadE5m2Pairs(const uint8_t* p, F& a, F& b) {
+    const __m128i words = LoadWords(p);
+    a = _mm256_cvtph_ps(_mm_slli_epi16(words, 8));
+    b = _mm256_cvtph_ps(_mm_and_si128(words, _mm_set1_epi16(static_cast<int16_t>(0xff00))));
+  }
+  static void LoadE5m2PairsPart(const uint8_t* p, int64_t, F& a, F& b) { LoadE5m2Pairs(p, a, b); }
+  // Times 2^-8; NaN is not known and becomes 1.875.
+  static void LoadE4m3Pairs(const uint8_t* p, F& a, F& b) {
+    const __m128i words = LoadWords(p), bits = _mm_set1_epi16(static_cast<int16_t>(0xbf80));
+    a = _mm256_cvtph_ps(_mm_and_si128(_mm_srai_epi16(_mm_slli_epi16(words, 8), 1), bits));
+    b = _mm256_cvtph_ps(_mm_and_si128(_mm_srai_epi16(words, 1), bits));
+  }
+  static void LoadE4m3PairsPart(const uint8_t* p, int64_t, F& a, F& b) { LoadE4m3Pairs(p, a, b); }
+  // Whether one of `bytes`, a multiple of 32, is 0x7f.
+  static bool AnyByteIs7f(const uint8_t* p, int64_t bytes) {
+    __m256i largest = _mm256_set1_epi8(-128);
+    for (int64_t i = 0; i < bytes; i += 32)
+      largest = _mm256_max_epi8(largest, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + i)));
+    return _mm256_movemask_epi8(_mm256_cmpeq_epi8(largest, _mm256_set1_epi8(0x7f))) != 0;
+  }
+
+  // Whole numbers of 32 bits, kLanes of them, and kLanes pairs of 16 bits.
+  using N = __m256i;
+  static N ZeroN() { return _mm256_setzero_si256(); }
+  static N LoadN(const int32_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
+  static void StoreN(int32_t* p, N v) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v); }
+  static F ToFloat(N v) { return _mm256_cvtepi32_ps(v); }
+  static N LoadI8Pairs(const uint8_t* p) { return _mm256_cvtepi8_epi16(LoadWords(p)); }
+  static N LoadI8PairsPart(const uint8_t* p, int64_t) { return LoadI8Pairs(p); }
+  // The pair at p in every lane.
+  static N SetPair(const int16_t* p) {
+    int32_t pair;
+    __builtin_memcpy(&pair, p, sizeof(pair));
+    return _mm256_set1_epi32(pair);
+  }
+  // sum + a.first * b.first + a.second * b.second
+  static N AddProducts(N a, N b, N sum) { return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b)); }
+  // Rounded to whole numbers, which must be within 16 bits.
+  static void StoreI16(int16_t* p, F v) {
+    const __m256i whole = _mm256_cvtps_epi32(v);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
+                     _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1)));
   }
 
   // Doubles, half as many lanes.
@@ -148,6 +182,7 @@ struct Vec {
     const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), lanes);
   }
+  static __m128i LoadWords(const uint8_t* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
   static F Widen(__m128i v) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(v), 16)); }
   static F Power(__m256i n) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));

@@ -80,42 +80,58 @@ struct Vec {
     _mm256_mask_storeu_epi16(p, Mask(n), _mm512_cvtepi32_epi16(rounded));
   }
 
-  // Dwords of kLanes rows: row r comes in v[r], column c leaves in v[c].
-  static void Transpose(F (&v)[16]) {
-    F t[16];
-    VT_UNROLL
-    for (int i = 0; i < 16; i += 2) {
-      t[i] = _mm512_unpacklo_ps(v[i], v[i + 1]);
-      t[i + 1] = _mm512_unpackhi_ps(v[i], v[i + 1]);
-    }
-    VT_UNROLL
-    for (int i = 0; i < 16; i += 4) {
-      VT_UNROLL
-      for (int j = 0; j < 2; ++j) {
-        const __m512d a = _mm512_castps_pd(t[i + j]), b = _mm512_castps_pd(t[i + 2 + j]);
-        v[i + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
-        v[i + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
-      }
-    }
-    VT_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      t[i] = _mm512_shuffle_f32x4(v[i], v[i + 4], 0x88);
-      t[i + 4] = _mm512_shuffle_f32x4(v[i], v[i + 4], 0xdd);
-      t[i + 8] = _mm512_shuffle_f32x4(v[i + 8], v[i + 12], 0x88);
-      t[i + 12] = _mm512_shuffle_f32x4(v[i + 8], v[i + 12], 0xdd);
-    }
-    VT_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      v[i] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0x88);
-      v[i + 8] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0xdd);
-      v[i + 4] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0x88);
-      v[i + 12] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0xdd);
-    }
+  static F LoadHalf(const uint16_t* p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   }
-  // The two bf16 of each dword as floats.
-  static F LowBf16(F v) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(v), 16)); }
-  static F HighBf16(F v) {
-    return _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(v), _mm512_set1_epi32(0xffff << 16)));
+  static F LoadHalfPart(const uint16_t* p, int64_t n) { return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(Mask(n), p)); }
+  // Rounds to nearest even.
+  static void StoreHalfPart(uint16_t* p, F v, int64_t n) {
+    _mm256_mask_storeu_epi16(p, Mask(n), _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  }
+
+  // kLanes pairs of elements: the first ones of the pairs in a, the second ones in b. The part functions read n pairs.
+  static void LoadBf16Pairs(const uint8_t* p, F& a, F& b) {
+    const __m512i v = _mm512_loadu_si512(p);
+    a = _mm512_castsi512_ps(_mm512_slli_epi32(v, 16));
+    b = _mm512_castsi512_ps(_mm512_and_si512(v, _mm512_set1_epi32(0xffff << 16)));
+  }
+  static void LoadE5m2Pairs(const uint8_t* p, F& a, F& b) { WidenE5m2(LoadWords(p), a, b); }
+  static void LoadE5m2PairsPart(const uint8_t* p, int64_t n, F& a, F& b) { WidenE5m2(LoadWordsPart(p, n), a, b); }
+  // Times 2^-8; NaN is not known and becomes 1.875.
+  static void LoadE4m3Pairs(const uint8_t* p, F& a, F& b) { WidenE4m3(LoadWords(p), a, b); }
+  static void LoadE4m3PairsPart(const uint8_t* p, int64_t n, F& a, F& b) { WidenE4m3(LoadWordsPart(p, n), a, b); }
+  // Whether one of `bytes`, a multiple of 64, is 0x7f.
+  static bool AnyByteIs7f(const uint8_t* p, int64_t bytes) {
+    __m512i largest = _mm512_loadu_si512(p);
+    for (int64_t i = 64; i < bytes; i += 64) largest = _mm512_max_epi8(largest, _mm512_loadu_si512(p + i));
+    return _mm512_cmpeq_epi8_mask(largest, _mm512_set1_epi8(0x7f)) != 0;
+  }
+
+  // Whole numbers of 32 bits, kLanes of them, and kLanes pairs of 16 bits.
+  using N = __m512i;
+  static N ZeroN() { return _mm512_setzero_si512(); }
+  static N LoadN(const int32_t* p) { return _mm512_loadu_si512(p); }
+  static void StoreN(int32_t* p, N v) { _mm512_storeu_si512(p, v); }
+  static F ToFloat(N v) { return _mm512_cvtepi32_ps(v); }
+  static N LoadI8Pairs(const uint8_t* p) { return _mm512_cvtepi8_epi16(LoadWords(p)); }
+  static N LoadI8PairsPart(const uint8_t* p, int64_t n) { return _mm512_cvtepi8_epi16(LoadWordsPart(p, n)); }
+  // The pair at p in every lane.
+  static N SetPair(const int16_t* p) {
+    int32_t pair;
+    __builtin_memcpy(&pair, p, sizeof(pair));
+    return _mm512_set1_epi32(pair);
+  }
+  // sum + a.first * b.first + a.second * b.second
+  static N AddProducts(N a, N b, N sum) {
+#ifdef __AVX512VNNI__
+    return _mm512_dpwssd_epi32(sum, a, b);
+#else
+    return _mm512_add_epi32(sum, _mm512_madd_epi16(a, b));
+#endif
+  }
+  // Rounded to whole numbers, which must be within 16 bits.
+  static void StoreI16(int16_t* p, F v) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtsepi32_epi16(_mm512_cvtps_epi32(v)));
   }
 
   // Doubles, half as many lanes.
@@ -145,6 +161,17 @@ struct Vec {
 
  private:
   static __mmask16 Mask(int64_t n) { return static_cast<__mmask16>((1u << n) - 1); }
+  static __m256i LoadWords(const uint8_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
+  static __m256i LoadWordsPart(const uint8_t* p, int64_t n) { return _mm256_maskz_loadu_epi16(Mask(n), p); }
+  static void WidenE5m2(__m256i words, F& a, F& b) {
+    a = _mm512_cvtph_ps(_mm256_slli_epi16(words, 8));
+    b = _mm512_cvtph_ps(_mm256_and_si256(words, _mm256_set1_epi16(static_cast<int16_t>(0xff00))));
+  }
+  static void WidenE4m3(__m256i words, F& a, F& b) {
+    const __m256i bits = _mm256_set1_epi16(static_cast<int16_t>(0xbf80));
+    a = _mm512_cvtph_ps(_mm256_and_si256(_mm256_srai_epi16(_mm256_slli_epi16(words, 8), 1), bits));
+    b = _mm512_cvtph_ps(_mm256_and_si256(_mm256_srai_epi16(words, 1), bits));
+  }
   static F Widen(__m256i v) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(v), 16)); }
   static float SumHalf(__m256 half) {
     __m128 quarter = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));

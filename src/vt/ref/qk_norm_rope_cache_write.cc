@@ -36,6 +36,7 @@ void Rotate(float* x, const RopeTable& rope, int32_t position) {
 void RefQkNormRopeCacheWrite(const OpArgs& args, KernelContext&) {
   const auto& op = std::get<QkNormRopeCacheWriteOp<Tensor>>(args);
   CheckArgs(op);
+  const CacheView cache(op.cache, op.page());
   for (int64_t t = 0; t < op.qkv.shape[0]; ++t) {
     float* row = op.qkv.as<float>() + t * op.qkv.shape[1];
     for (int h = 0; h < op.heads + op.kv_heads; ++h) {
@@ -46,12 +47,9 @@ void RefQkNormRopeCacheWrite(const OpArgs& args, KernelContext&) {
     }
     const int32_t slot = op.slots.as<int32_t>()[t];
     if (slot < 0) continue;
-    for (int kind = 0; kind < 2; ++kind)
-      for (int h = 0; h < op.kv_heads; ++h) {
-        const float* head = row + int64_t{op.heads + kind * op.kv_heads + h} * op.head_dim;
-        const int64_t index = CacheIndex(op.cache, slot, kind, h);
-        for (int i = 0; i < op.head_dim; ++i) StoreCache(op.cache, index + i, head[i]);
-      }
+    for (int h = 0; h < op.kv_heads; ++h)
+      cache.Store(slot, h, row + int64_t{op.heads + h} * op.head_dim,
+                  row + int64_t{op.heads + op.kv_heads + h} * op.head_dim);
   }
 }
 

@@ -39,6 +39,20 @@ TEST(KvMemoryTest, TakesFortyPercentOfAvailableMemoryOtherwise) {
   EXPECT_EQ(plan.config.num_blocks, static_cast<int64_t>(2 * kGiB / (16 << 10)));
 }
 
+TEST(KvMemoryTest, SmallerTypesGiveMoreBlocksOfTheSameMemory) {
+  EngineConfig config = Config();
+  config.kv_cache_memory_bytes = 1 << 30;
+  const auto blocks = [&](vt::DType dtype) {
+    auto layers = OneLayer();
+    layers[0].spec.dtype = dtype;
+    return PlanKvMemory(config, layers, 1 << 22, 2048, 0, {.total = 64 * kGiB}).config.num_blocks;
+  };
+  EXPECT_EQ(blocks(vt::DType::kBF16), 65536);
+  EXPECT_EQ(blocks(vt::DType::kF8E4M3), 2 * 65536);
+  EXPECT_EQ(blocks(vt::DType::kI8), int64_t{1 << 30} / (16 * 4 * 2 * (64 + 4)));
+  EXPECT_EQ(blocks(vt::DType::kF32), 65536 / 2);
+}
+
 TEST(KvMemoryTest, LeavesRoomForWeightsAndReserveUnderAControlGroup) {
   const base::MemoryInfo memory{.total = 64 * kGiB, .available = 32 * kGiB, .cgroup_limit = 3 * kGiB};
   const KvMemoryPlan plan = Plan(Config(), 1 << 20, memory, kGiB);

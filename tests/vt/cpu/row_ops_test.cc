@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "tests/vt/kernel_test_util.h"
 #include "vt/cpu/kernels.h"
+#include "vt/ref/cache.h"
 #include "vt/ref/kernels.h"
 
 namespace vt {
@@ -208,12 +209,12 @@ TEST_P(CpuRowOps, RowMaxSpreadsOneRowOverTheWorkers) {
 struct QkCase {
   int64_t tokens;
   int heads, kv_heads, head_dim;
-  HostTensor<float> qkv, q_norm, k_norm, cache_f32;
-  HostTensor<uint16_t> cache_bf16;
+  HostTensor<float> qkv, q_norm, k_norm;
+  HostTensor<uint8_t> cache;
   HostTensor<int32_t> positions, slots;
   RopeTable rope = {};
   NormKind norm = NormKind::kNone;
-  bool bf16 = false;
+  DType kv_dtype = DType::kF32;
 
   QkCase(int64_t t, int h, int kv, int d, int rope_dim)
       : tokens(t),
@@ -223,8 +224,7 @@ struct QkCase {
         qkv(RandomTensor({t, int64_t{h + 2 * kv} * d}, 11)),
         q_norm(RandomTensor({d}, 12)),
         k_norm(RandomTensor({d}, 13)),
-        cache_f32({9, 2, 16, kv, d}, 5.0f),
-        cache_bf16({9, 2, 16, kv, d}, uint16_t{5}),
+        cache({9, Page(DType::kF32).bytes()}, uint8_t{0x55}),
         positions({t}, 0),
         slots({t}, -1) {
     rope.dim = rope_dim;
@@ -234,13 +234,21 @@ struct QkCase {
       slots.values[static_cast<size_t>(i)] = i % 5 == 3 ? -1 : static_cast<int32_t>((i * 29 + 3) % 144);
     }
   }
+  KvPage Page(DType dtype) const { return {dtype, 16, kv_heads, head_dim}; }
+  Tensor Cache() {
+    Tensor view = cache.view();
+    view.shape[1] = view.stride[0] = Page(kv_dtype).bytes();
+    return view;
+  }
   QkNormRopeCacheWriteOp<Tensor> Bind() {
     return {.qkv = qkv.view(),
             .q_norm = norm == NormKind::kNone ? Tensor{} : q_norm.view(),
             .k_norm = norm == NormKind::kNone ? Tensor{} : k_norm.view(),
             .positions = positions.view(),
             .slots = slots.view(),
-            .cache = bf16 ? cache_bf16.view() : cache_f32.view(),
+            .cache = Cache(),
+            .kv_dtype = kv_dtype,
+            .block_size = 16,
             .heads = heads,
             .kv_heads = kv_heads,
             .head_dim = head_dim,
@@ -264,28 +272,60 @@ TEST_P(CpuRowOps, QkNormRopeEqualsThePlainOne) {
         RefQkNormRopeCacheWrite(expected.Bind(), serial_);
         CpuQkNormRopeCacheWrite(got.Bind(), serial_);
         EXPECT_LT(MaxRelativeError(got.qkv.values, expected.qkv.values, 1), 1e-6) << s.head_dim;
-        EXPECT_LT(MaxRelativeError(got.cache_f32.values, expected.cache_f32.values, 1), 1e-6) << s.head_dim;
       }
 }
 
-TEST_P(CpuRowOps, QkNormRopeRoundsTheCacheToBf16AsThePlainOne) {
-  QkCase expected(11, 3, 1, 24, 0), got = expected;
-  expected.bf16 = got.bf16 = true;
-  expected.qkv.values[3 * 24] = got.qkv.values[3 * 24] = NAN;
-  RefQkNormRopeCacheWrite(expected.Bind(), serial_);
-  CpuQkNormRopeCacheWrite(got.Bind(), serial_);
-  EXPECT_EQ(got.cache_bf16.values, expected.cache_bf16.values);
+constexpr DType kCacheTypes[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3, DType::kF8E5M2, DType::kI8};
+
+// What the plain writer makes of the rows that the kernel has rotated, byte for byte.
+TEST_P(CpuRowOps, QkNormRopeRoundsIntoTheCacheAsThePlainOne) {
+  struct Shape {
+    int heads, kv_heads, head_dim;
+  };
+  for (const Shape& s : {Shape{3, 1, 24}, Shape{9, 3, 64}, Shape{2, 2, 80}, Shape{4, 1, 256}})
+    for (const DType dtype : kCacheTypes) {
+      QkCase got(40, s.heads, s.kv_heads, s.head_dim, 16);
+      for (size_t i = 0; i < got.qkv.values.size(); i += 7)
+        got.qkv.values[i] *= std::exp2(static_cast<float>(i % 41) - 25);
+      got.kv_dtype = dtype;
+      QkCase expected = got;
+      CpuQkNormRopeCacheWrite(got.Bind(), serial_);
+      const CacheView view(expected.Cache(), expected.Page(dtype));
+      for (int64_t t = 0; t < got.tokens; ++t) {
+        const float* keys = got.qkv.values.data() + (t * (s.heads + 2 * s.kv_heads) + s.heads) * s.head_dim;
+        if (const int32_t slot = got.slots.values[static_cast<size_t>(t)]; slot >= 0)
+          for (int h = 0; h < s.kv_heads; ++h)
+            view.Store(slot, h, keys + h * s.head_dim, keys + (s.kv_heads + h) * s.head_dim);
+      }
+      EXPECT_EQ(got.cache.values, expected.cache.values) << DTypeName(dtype) << " " << s.head_dim;
+    }
+}
+
+TEST_P(CpuRowOps, QkNormRopeMakesTheKeyOfATokenWithNanUnreadable) {
+  for (const DType dtype : kCacheTypes)
+    for (const int place : {3 * 24 + 5, 4 * 24 + 5}) {  // in the key, in the value
+      QkCase c(1, 3, 1, 24, 0);
+      c.kv_dtype = dtype;
+      c.slots.values[0] = 18;
+      c.qkv.values[static_cast<size_t>(place)] = NAN;
+      CpuQkNormRopeCacheWrite(c.Bind(), serial_);
+      const CacheView view(c.Cache(), c.Page(dtype));
+      bool nan = false;
+      for (int i = 0; i < 24; ++i) nan = nan || std::isnan(view.Load(18, KvKind::kKey, 0, i));
+      const bool by_value = dtype != DType::kI8 && std::isnan(view.Load(18, KvKind::kValue, 0, 5));
+      EXPECT_TRUE(nan || by_value) << DTypeName(dtype) << " " << place;
+      EXPECT_TRUE(nan || (dtype != DType::kI8 && dtype != DType::kF8E4M3)) << DTypeName(dtype) << " " << place;
+    }
 }
 
 TEST_P(CpuRowOps, ASlotBelowZeroWritesNothing) {
-  for (bool bf16 : {false, true}) {
+  for (const DType dtype : kCacheTypes) {
     QkCase c(6, 3, 1, 40, 40);
-    c.bf16 = bf16;
+    c.kv_dtype = dtype;
     std::fill(c.slots.values.begin(), c.slots.values.end(), -1);
     const QkCase before = c;
     CpuQkNormRopeCacheWrite(c.Bind(), serial_);
-    EXPECT_EQ(c.cache_f32.values, before.cache_f32.values);
-    EXPECT_EQ(c.cache_bf16.values, before.cache_bf16.values);
+    EXPECT_EQ(c.cache.values, before.cache.values);
     EXPECT_NE(c.qkv.values, before.qkv.values);
   }
 }

@@ -19,7 +19,8 @@ using Floats = std::vector<float>;
 // One query head, one kv head, head_dim 4, two blocks of 16.
 struct RopeCase {
   HostTensor<float> qkv{{1, 12}, Floats{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}};
-  HostTensor<float> cache{{2, 2, 16, 1, 4}, 0.0f};
+  static constexpr KvPage kPage{DType::kF32, 16, 1, 4};
+  HostTensor<uint8_t> cache{{2, kPage.bytes()}, uint8_t{0}};
   HostTensor<int32_t> positions = IntTensor({3}), slots = IntTensor({17});
   RopeTable rope{.dim = 4, .inverse_frequency = {0.5f, 0.1f}};
 
@@ -29,6 +30,8 @@ struct RopeCase {
                                                            .positions = positions.view(),
                                                            .slots = slots.view(),
                                                            .cache = cache.view(),
+                                                           .kv_dtype = DType::kF32,
+                                                           .block_size = 16,
                                                            .heads = 1,
                                                            .kv_heads = 1,
                                                            .head_dim = 4,
@@ -68,14 +71,13 @@ TEST(RefQkNormRope, RotatesOnlyTheFirstDimElements) {
 TEST(RefQkNormRope, WritesKAndVAtTheSlotAndNothingBelowZero) {
   RopeCase c;
   c.Run();
-  const Tensor cache = c.cache.view();
-  EXPECT_EQ(c.cache.values[static_cast<size_t>(CacheIndex(cache, 17, 0, 0))], c.qkv.values[4]);
-  EXPECT_EQ(c.cache.values[static_cast<size_t>(CacheIndex(cache, 17, 1, 0)) + 3], 12);
-  EXPECT_EQ(CacheIndex(cache, 17, 1, 0), 128 + 64 + 4);
+  const CacheView cache(c.cache.view(), RopeCase::kPage);
+  EXPECT_EQ(cache.Load(17, KvKind::kKey, 0, 0), c.qkv.values[4]);
+  EXPECT_EQ(cache.Load(17, KvKind::kValue, 0, 3), 12);
   RopeCase unwritten;
   unwritten.slots.values[0] = -1;
   unwritten.Run();
-  EXPECT_EQ(unwritten.cache.values, Floats(256, 0.0f));
+  EXPECT_EQ(unwritten.cache.values, std::vector<uint8_t>(1024, 0));
 }
 
 TEST(RefQkNormRope, RefusesASlotPastTheCache) {
@@ -95,6 +97,8 @@ TEST(RefQkNormRope, NormalizesEachHeadBeforeItsRotation) {
                                                          .positions = c.positions.view(),
                                                          .slots = c.slots.view(),
                                                          .cache = c.cache.view(),
+                                                         .kv_dtype = DType::kF32,
+                                                         .block_size = 16,
                                                          .heads = 1,
                                                          .kv_heads = 1,
                                                          .head_dim = 4,
@@ -107,17 +111,21 @@ TEST(RefQkNormRope, NormalizesEachHeadBeforeItsRotation) {
   EXPECT_FLOAT_EQ(c.qkv.values[7], 16 / std::sqrt(43.5f));
 }
 
-// Two heads share one kv head of dimension 1: a score is q * k, so the weights are known.
+// Two heads share one kv head whose second dimension is 0: a score is q * k, so the weights are known. The last three
+// of 17 positions are in two blocks, with keys 0, ln 2 and ln 3; those before have a key so low that the first head
+// does not see them, and the value 30.
 struct PagedCase {
-  HostTensor<float> qkv{{1, 4}, Floats{1, 0, 99, 99}}, out{{1, 2}, 0.0f}, cache{{3, 2, 2, 1, 1}, 7777.0f};
-  HostTensor<int32_t> cu_q = IntTensor({0, 1}), seq_len = IntTensor({3}), table{{1, 2}, std::vector<int32_t>{2, 0}};
+  static constexpr KvPage kPage{DType::kF32, 16, 1, 2};
+  HostTensor<float> qkv{{1, 8}, Floats{1, 0, 0, 0, 99, 99, 99, 99}}, out{{1, 4}, 0.0f};
+  HostTensor<uint8_t> cache{{3, kPage.bytes()}, uint8_t{0x7f}};
+  HostTensor<int32_t> cu_q = IntTensor({0, 1}), seq_len = IntTensor({17}), table{{1, 2}, std::vector<int32_t>{2, 0}};
 
   PagedCase() {
-    const float keys[] = {0, std::log(2.0f), std::log(3.0f)}, values[] = {10, 20, 40};
-    const int64_t slots[] = {4, 5, 0};
-    for (int p = 0; p < 3; ++p) {
-      cache.values[static_cast<size_t>(CacheIndex(cache.view(), slots[p], 0, 0))] = keys[p];
-      cache.values[static_cast<size_t>(CacheIndex(cache.view(), slots[p], 1, 0))] = values[p];
+    const CacheView view(cache.view(), kPage);
+    for (int p = 0; p < 17; ++p) {
+      const float keys[] = {p < 14 ? -1e4f : std::log(static_cast<float>(p - 13)), 0};
+      const float values[] = {p < 14 ? 30.0f : p == 14 ? 10.0f : p == 15 ? 20.0f : 40.0f, 0};
+      view.Store(p < 16 ? 32 + p : 0, 0, keys, values);
     }
   }
   void Run(int window = 0, float scale = 1, float softcap = 0) {
@@ -128,9 +136,11 @@ struct PagedCase {
                                                .seq_len = seq_len.view(),
                                                .block_table = table.view(),
                                                .out = out.view(),
+                                               .kv_dtype = DType::kF32,
+                                               .block_size = 16,
                                                .heads = 2,
                                                .kv_heads = 1,
-                                               .head_dim = 1,
+                                               .head_dim = 2,
                                                .window = window,
                                                .scale = scale,
                                                .softcap = softcap},
@@ -142,19 +152,19 @@ TEST(RefPagedAttention, WeighsTheValuesOfTheSequencesOwnBlocks) {
   PagedCase c;
   c.Run();
   EXPECT_FLOAT_EQ(c.out.values[0], (1 * 10 + 2 * 20 + 3 * 40) / 6.0f);
-  EXPECT_FLOAT_EQ(c.out.values[1], (10 + 20 + 40) / 3.0f);
+  EXPECT_FLOAT_EQ(c.out.values[2], (14 * 30 + 10 + 20 + 40) / 17.0f);
 }
 
 TEST(RefPagedAttention, AWindowSeesItsLastPositionsOnly) {
   PagedCase c;
   c.Run(2);
   EXPECT_FLOAT_EQ(c.out.values[0], (2 * 20 + 3 * 40) / 5.0f);
-  EXPECT_FLOAT_EQ(c.out.values[1], 30);
+  EXPECT_FLOAT_EQ(c.out.values[2], 30);
 }
 
 TEST(RefPagedAttention, ASoftcapBendsTheScaledScores) {
   PagedCase c;
-  c.Run(0, 2, 0.5f);
+  c.Run(3, 2, 0.5f);
   const float w1 = std::exp(0.5f * std::tanh(2 * std::log(2.0f) / 0.5f)),
               w2 = std::exp(0.5f * std::tanh(2 * std::log(3.0f) / 0.5f));
   EXPECT_FLOAT_EQ(c.out.values[0], (10 + w1 * 20 + w2 * 40) / (1 + w1 + w2));

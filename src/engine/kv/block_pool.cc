@@ -154,12 +154,14 @@ void BlockPool::CheckIntegrity() const {
     CHECK(++listed <= num_free_, "the free list is longer than ", num_free_);
   }
   CHECK(listed == num_free_, listed, " listed, ", num_free_, " counted");
-  int64_t hashed = 0;
+  int64_t hashed = 0, free = 0;
   for (int32_t id = 1; id < num_blocks(); ++id) {
     const Block& block = blocks_[Index(id)];
     CHECK(block.free == (block.references == 0), "block ", id, " has ", block.references, " references");
     hashed += block.hashed ? 1 : 0;
+    free += block.free ? 1 : 0;
   }
+  CHECK(free == num_free_, free, " blocks are free, ", num_free_, " are listed");
   int64_t mapped = 0;
   for (const auto& [key, head] : cache_) {
     for (int32_t id = head; id != kNullBlock; id = blocks_[Index(id)].next_of_key) {

@@ -44,6 +44,7 @@ class BlockPool {
   int64_t num_cached_keys() const { return static_cast<int64_t>(cache_.size()); }
   int ref_count(int32_t id) const { return blocks_[Index(id)].references; }
   bool hashed(int32_t id) const { return blocks_[Index(id)].hashed; }
+  const BlockKey& key(int32_t id) const { return blocks_[Index(id)].key; }  // of a hashed block
   // Ids in the order in which they will be handed out. For tests: walks the list.
   std::vector<int32_t> FreeOrder() const;
 

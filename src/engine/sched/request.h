@@ -45,6 +45,7 @@ class Request {
   std::vector<int32_t> spec_token_ids = {};  // drafts to verify next; -1: filled in by the runner
   bool is_prefill_chunk = false;             // the last scheduled chunk stops short of the last known token
   int num_preemptions = 0;
+  int64_t num_tokens_when_alone = 0;  // when it last was preempted although it had the whole pool
   bool known_to_runner = false;  // has been scheduled once
   KvSequence kv = {};
 

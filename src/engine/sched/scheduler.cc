@@ -211,9 +211,17 @@ std::optional<BlockIds> Scheduler::AllocateOrPreempt(Request& request, int64_t n
                                                                 .num_lookahead_tokens = config_.num_lookahead_tokens});
     if (new_ids.has_value()) return new_ids;
     Request* victim = RemoveVictim(plan, index);
+    const bool output_to_come = request.num_output_placeholders > 0;
+    const int64_t num_slots = request.num_computed_tokens + num_tokens + config_.num_lookahead_tokens;
     Preempt(*victim);
     plan.preempted = true;
-    if (victim == &request) return std::nullopt;
+    if (victim != &request) continue;
+    // With all blocks free it gave way to nobody. It may do so once for each token; again, and it would for ever.
+    if (kv_.num_used_blocks() == 0 && !output_to_come &&
+        std::exchange(request.num_tokens_when_alone, request.num_tokens()) == request.num_tokens()) {
+      EndWithError(request, TooLarge(base::ErrorCode::kOutOfMemory, std::min(num_slots, config_.max_model_len)));
+    }
+    return std::nullopt;
   }
 }
 
@@ -310,7 +318,8 @@ Scheduler::Admission Scheduler::TryAdmit(Request& request, Plan& plan) {
   if (!new_ids.has_value()) {
     if (kv_.num_used_blocks() > 0) return Admission::kMustWait;
     // All blocks are free and still too few: waiting would block the queue for ever.
-    EndWithError(request, TooLarge(base::ErrorCode::kOutOfMemory, request.num_tokens()));
+    const int64_t num_slots = std::max(request.num_tokens(), scheduled.num_tokens + config_.num_lookahead_tokens);
+    EndWithError(request, TooLarge(base::ErrorCode::kOutOfMemory, std::min(num_slots, config_.max_model_len)));
     return Admission::kEnded;
   }
   Admit(request, plan, hit, std::move(scheduled));
@@ -322,7 +331,9 @@ bool Scheduler::PadsWithSpecTokens(const Plan& plan, int64_t num_computed_tokens
   const bool decodes_scheduled =
       std::any_of(plan.scheduled.begin(), plan.scheduled.end(),
                   [](const Scheduled& scheduled) { return scheduled.origin == Origin::kRunning; });
-  return config_.num_spec_tokens > 0 && num_new_tokens == 1 && !plan.prefill_scheduled &&
+  // A threshold that would cut the padding rules it out.
+  const bool fits = plan.long_prefill_threshold == 0 || plan.long_prefill_threshold > config_.num_spec_tokens;
+  return config_.num_spec_tokens > 0 && num_new_tokens == 1 && fits && !plan.prefill_scheduled &&
          (decodes_scheduled || num_computed_tokens > 0) &&
          num_computed_tokens + 1 + config_.num_spec_tokens + 1 <= config_.max_model_len;
 }

@@ -67,6 +67,8 @@ class Scheduler {
   void CheckIntegrity() const;
 
  private:
+  friend class SchedulerPeer;  // of tests: plants faults
+
   enum class Origin : int8_t { kRunning, kNew, kResumed };
   struct Scheduled {
     Request* request = nullptr;

@@ -38,6 +38,10 @@ void CheckSchedulerConfig(const SchedulerConfig& config) {
     Refuse("max_num_batched_tokens (", config.max_num_batched_tokens,
            ") must be greater than or equal to max_num_seqs (", config.max_num_seqs, ")");
   }
+  if (config.max_num_batched_tokens <= config.num_spec_tokens) {
+    Refuse("max_num_batched_tokens (", config.max_num_batched_tokens, ") leaves no room for a token and its ",
+           config.num_spec_tokens, " drafts; increase max_num_batched_tokens or decrease num_speculative_tokens");
+  }
   if (config.long_prefill_token_threshold < 0 || config.long_prefill_token_threshold > config.max_model_len) {
     Refuse("long_prefill_token_threshold (", config.long_prefill_token_threshold,
            ") must be between 0 and the max_model_len (", config.max_model_len, ")");

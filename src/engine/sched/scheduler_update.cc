@@ -63,6 +63,7 @@ std::optional<CoreOutput> Scheduler::UpdateRequest(Request& request, const Sched
     kv_.FreeAndForget(request.kv, 0);
     news.finish = FinishReason::kError;
     news.error = std::move(sequence.error);
+    news.num_preemptions = request.num_preemptions;
     return news;
   }
   CHECK(sequence.token_ids.empty() || scheduled.samples, "a token for a partial prompt of request ", request.id);

@@ -647,6 +647,27 @@ TEST(Scheduler, EndsASequenceWhoseLookaheadNeverFits) {
   EXPECT_EQ(bench.tokens[small], bench.Expected(small, 2));
 }
 
+TEST(Scheduler, EndsASequenceThatOutgrowsThePoolBetweenItsChunksInsteadOfRetryingForEver) {
+  for (const bool async : {false, true}) {
+    Bench::Options options;
+    options.num_blocks = 2;
+    options.config.max_num_batched_tokens = 8;
+    options.config.num_lookahead_tokens = 4;
+    options.config.async_scheduling = async;
+    Bench bench(options);
+    // The first 8 tokens fit with the drafter's slots, all 13 do not.
+    const RequestId tight = bench.Add(13, 2);
+    const RequestId small = bench.Add(5, 2);
+    ASSERT_TRUE(bench.Run(100)) << async;
+    ASSERT_EQ(bench.ends.at(tight).finish, FinishReason::kError);
+    EXPECT_EQ(bench.ends.at(tight).error->code, base::ErrorCode::kOutOfMemory);
+    EXPECT_NE(bench.ends.at(tight).error->message.find("17 tokens need 2 KV cache blocks, but there are only 1"),
+              std::string::npos)
+        << bench.ends.at(tight).error->message;
+    EXPECT_EQ(bench.tokens[small], bench.Expected(small, 2));
+  }
+}
+
 TEST(Scheduler, WatermarkDoesNotStarveALoneSequence) {
   Bench::Options options;
   options.num_blocks = 9;
@@ -676,6 +697,21 @@ TEST(Scheduler, AnErrorEndsItsSequenceOnlyAndForgetsItsBlocks) {
   bench.Add(Prompt(40), {.max_tokens = 1});
   ASSERT_TRUE(bench.Run());
   EXPECT_EQ(bench.outputs[3][0].cached_tokens, 0);
+}
+
+TEST(Scheduler, AnErrorTellsOfThePreemptionsBeforeIt) {
+  Bench::Options options;
+  options.num_blocks = 9;
+  Bench bench(options);
+  bench.model.error = [](RequestId id, int64_t position) -> std::optional<base::Error> {
+    if (id == 2 && position == 79) return base::Error{base::ErrorCode::kInternal, "logits are not numbers"};
+    return std::nullopt;
+  };
+  bench.Add(60, 30), bench.Add(50, 30);
+  ASSERT_TRUE(bench.Run());
+  EXPECT_EQ(bench.ends.at(2).finish, FinishReason::kError);
+  EXPECT_EQ(bench.ends.at(2).num_preemptions, static_cast<int>(bench.scheduler.stats().preemptions));
+  EXPECT_GE(bench.ends.at(2).num_preemptions, 1);
 }
 
 TEST(Scheduler, AbortFreesAtOnceAndIgnoresTheStepInFlight) {
@@ -863,6 +899,23 @@ TEST(SpecTokens, LeaveRoomForTheSampledTokenAtTheModelsLength) {
   }
 }
 
+TEST(SpecTokens, AreNotPaddedWhereTheThresholdWouldCutThem) {
+  for (const bool async : {false, true}) {
+    Bench::Options options;
+    options.num_drafts = 4;
+    options.config.long_prefill_token_threshold = 3;
+    options.config.async_scheduling = async;
+    Bench bench(options);
+    bench.Add(Prompt(33), {.max_tokens = 6});
+    ASSERT_TRUE(bench.Run());
+    // Both start at the last token of the prompt.
+    for (int i = 0; i < 2; ++i) bench.Add(Prompt(33), {.max_tokens = 6});
+    ASSERT_TRUE(bench.Run());
+    EXPECT_EQ(bench.outputs[2][0].cached_tokens, 32);
+    for (const auto& [id, tokens] : bench.tokens) EXPECT_EQ(tokens, bench.Expected(id, 6)) << id << async;
+  }
+}
+
 // ---- configuration ----
 
 TEST(SchedulerConfig, FillsAbsentValuesAsVllmDoes) {
@@ -896,6 +949,13 @@ TEST(SchedulerConfig, RefusesContradictions) {
   EXPECT_NE(refused([](EngineConfig& c) { c.watermark = 1; }).find("watermark"), std::string::npos);
   EXPECT_NE(refused([](EngineConfig& c) { c.scheduling_policy = "lifo"; }).find("'lifo'"), std::string::npos);
   EXPECT_NE(refused([](EngineConfig& c) { c.max_num_seqs = 0; }).find("max_num_seqs (0)"), std::string::npos);
+}
+
+TEST(SchedulerConfig, RefusesAStepThatHasNoRoomForATokenAndItsDrafts) {
+  SchedulerConfig config{.max_model_len = 64, .max_num_batched_tokens = 4, .max_num_seqs = 2, .num_spec_tokens = 4};
+  EXPECT_THROW(CheckSchedulerConfig(config), base::Exception);
+  config.max_num_batched_tokens = 5;
+  EXPECT_NO_THROW(CheckSchedulerConfig(config));
 }
 
 TEST(Scheduler, RefusesAPoolWithoutBlocks) {

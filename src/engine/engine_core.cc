@@ -225,6 +225,7 @@ bool EngineCore::StartStep() {
   }
   // What the output is matched with; the rest, whole prompts among it, goes to the runner.
   Flight flight{.step = {.step = step.step, .scheduled = step.scheduled}};
+  if (options_.trace != nullptr) flight.load = LoadOf(step);
   flight.output = runner_->ExecuteModel(std::move(step));
   flights_.push_back(std::move(flight));
   return true;
@@ -251,6 +252,13 @@ void EngineCore::FinishOldestStep() {
   std::vector<CoreOutput> outputs;
   {
     base::TraceScope scope(options_.trace, "update");
+    // From these lines the simulator learns what steps cost.
+    scope.Arg("step", static_cast<int64_t>(flight.step.step));
+    scope.Arg("tokens", flight.load.tokens);
+    scope.Arg("samples", flight.load.samples);
+    scope.Arg("context", flight.load.context);
+    scope.Arg("attended", flight.load.attended);
+    scope.Arg("elapsed_us", output.elapsed_us);
     outputs = scheduler_.UpdateFromOutput(flight.step, std::move(output));
   }
   if (!outputs.empty()) {

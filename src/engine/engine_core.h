@@ -20,6 +20,7 @@
 #include "engine/llm_engine.h"
 #include "engine/run/model_runner.h"
 #include "engine/sched/scheduler.h"
+#include "engine/sched/step_load.h"
 #include "engine/types.h"
 
 namespace vllm {
@@ -77,6 +78,7 @@ class EngineCore {
   struct Flight {
     SchedulerOutput step = {};
     std::future<ModelRunnerOutput> output = {};
+    StepLoad load = {};  // for the trace
   };
 
   void Run();

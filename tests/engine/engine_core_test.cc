@@ -474,7 +474,17 @@ TEST(EngineCore, TracesStepsAndTheirPhases) {
   std::ifstream file(path);
   const nlohmann::json events = nlohmann::json::parse(file);
   std::map<std::string, int> counts;
-  for (const nlohmann::json& event : events) ++counts[event.value("name", "")];
+  int64_t tokens = 0, attended = 0;
+  for (const nlohmann::json& event : events) {
+    const std::string name = event.value("name", "");
+    ++counts[name];
+    if (name != "update") continue;
+    tokens += event["args"]["tokens"].get<int64_t>();
+    attended += event["args"]["attended"].get<int64_t>();
+    EXPECT_TRUE(event["args"].contains("elapsed_us"));
+  }
+  EXPECT_EQ(tokens, 22) << "the prompt and two of the three outputs";
+  EXPECT_EQ(attended, 22 * 23 / 2);
   EXPECT_GE(counts["schedule"], 3);
   EXPECT_GE(counts["wait"], 3);
   EXPECT_GE(counts["update"], 3);

@@ -3,12 +3,14 @@
 // sequence's own prefix, and the sampled token is a function of that prefix: wrong blocks, stale blocks, lost tokens
 // all show.
 #pragma once
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <functional>
 #include <future>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -52,10 +54,19 @@ class ScriptedModel {
   };
 
   explicit ScriptedModel(KvCacheConfig kv) : ScriptedModel(std::move(kv), Options{}) {}
-  ScriptedModel(KvCacheConfig kv, Options options) : kv_(std::move(kv)), options_(options) {}
+  ScriptedModel(KvCacheConfig kv, Options options) : kv_(std::move(kv)), options_(options) {
+    for (const KvCacheGroup& group : kv_.groups) block_slots_ = std::max(block_slots_, group.spec.block_size);
+    slots_.resize(static_cast<size_t>(kv_.num_blocks * block_slots_));
+    blocks_.resize(static_cast<size_t>(kv_.num_blocks));
+  }
 
   // An error for a sequence when it samples at a position.
   std::function<std::optional<base::Error>(RequestId, int64_t position)> error = {};
+  // What precedes a sequence's first token: sequences of different salts share nothing, if it differs. Absent: 0.
+  std::function<uint64_t(RequestId)> first_prefix = {};
+  // Makes some of the right drafts wrong, or drops some. Absent: every third position is wrong, so that all acceptance
+  // counts occur.
+  std::function<void(RequestId, std::vector<int32_t>& drafts)> spoil_drafts = {};
 
   ModelRunnerOutput RunStep(const SchedulerOutput& step) {
     Update(step);
@@ -69,11 +80,19 @@ class ScriptedModel {
   }
 
   size_t num_sequences() const { return sequences_.size(); }
+  // Of a sequence that has run and whose end has not been announced; empty after a preemption.
+  const BlockIds& table(RequestId id) const { return sequences_.at(id).blocks; }
+  // The prefix that ends in a slot; 0: nothing was written there.
+  uint64_t slot(int32_t block, int offset) const {
+    return slots_[static_cast<size_t>(block) * static_cast<size_t>(block_slots_) + static_cast<size_t>(offset)];
+  }
+  // Writes into any slot of a block, ever.
+  uint64_t num_writes(int32_t block) const { return blocks_[static_cast<size_t>(block)].writes; }
 
  private:
   struct Sequence {
     std::vector<int32_t> tokens = {};     // known ones
-    std::vector<uint64_t> prefixes = {};  // of the known ones, then of drafts being verified
+    std::vector<uint64_t> prefixes = {};  // of the first of them, after the first prefix
     int64_t num_computed = 0;
     BlockIds blocks = {};
     std::vector<int32_t> drafts = {};
@@ -81,14 +100,33 @@ class ScriptedModel {
   struct Chunk {
     int64_t begin = 0, end = 0;
     std::vector<int32_t> drafts = {};
+    std::vector<uint64_t> draft_prefixes = {};
+  };
+  struct Block {
+    RequestId owner = 0;  // was given it to write
+    uint64_t writes = 0;
   };
 
   void Update(const SchedulerOutput& step) {
     for (const RequestId id : step.finished) sequences_.erase(id);
+    for (const RequestId id : step.preempted) {
+      // It may have been aborted since.
+      if (const auto found = sequences_.find(id); found != sequences_.end()) found->second.blocks.clear();
+    }
     for (const NewRequestData& request : step.new_requests) {
-      CHECK(request.resumed == (sequences_.count(request.id) > 0), "request ", request.id);
-      sequences_[request.id] = {
-          .tokens = request.token_ids, .num_computed = request.num_computed_tokens, .blocks = request.block_ids};
+      const auto [entry, is_new] = sequences_.try_emplace(request.id);
+      Sequence& sequence = entry->second;
+      CHECK(request.resumed == !is_new, "request ", request.id);
+      CHECK(is_new || sequence.tokens == request.token_ids, "request ", request.id, " resumes with other tokens than ",
+            "were sampled: a position would be sampled twice, or never");
+      sequence.tokens = request.token_ids;
+      sequence.num_computed = request.num_computed_tokens;
+      sequence.blocks = request.block_ids;
+      sequence.drafts.clear();
+      for (size_t g = 0; g < kv_.groups.size(); ++g) {
+        const int64_t hits = request.num_computed_tokens / kv_.groups[g].spec.block_size;
+        Own(request.id, std::span(request.block_ids[g]).subspan(static_cast<size_t>(hits)));
+      }
     }
     for (const CachedRequestData& request : step.cached_requests) {
       Sequence& sequence = sequences_.at(request.id);
@@ -97,11 +135,16 @@ class ScriptedModel {
         std::vector<int32_t>& table = sequence.blocks[g];
         table.insert(table.end(), request.new_block_ids[g].begin(), request.new_block_ids[g].end());
         std::fill_n(table.begin(), request.num_null_blocks[g], 0);
+        Own(request.id, request.new_block_ids[g]);
       }
     }
     int64_t total = 0;
     for (const ScheduledTokens& scheduled : step.scheduled) total += scheduled.num_tokens;
     CHECK(total == step.total_tokens, total, " tokens, ", step.total_tokens, " announced");
+  }
+
+  void Own(RequestId id, std::span<const int32_t> fresh) {
+    for (const int32_t block : fresh) blocks_[static_cast<size_t>(block)].owner = id;
   }
 
   Chunk Write(const ScheduledTokens& scheduled) {
@@ -117,16 +160,22 @@ class ScriptedModel {
     CHECK(chunk.end <= known + static_cast<int64_t>(chunk.drafts.size()), "tokens up to ", chunk.end, " of ", known);
     CHECK(scheduled.samples == (chunk.end == known + static_cast<int64_t>(chunk.drafts.size())), "request ",
           scheduled.id);
-    sequence.prefixes.clear();
-    uint64_t prefix = 0;
-    for (int64_t p = 0; p < chunk.end; ++p) {
-      prefix = MixPrefix(
-          prefix, p < known ? sequence.tokens[static_cast<size_t>(p)] : chunk.drafts[static_cast<size_t>(p - known)]);
-      sequence.prefixes.push_back(prefix);
-      if (p < chunk.begin) continue;
-      for (size_t g = 0; g < kv_.groups.size(); ++g) {
-        CHECK(SlotBlock(sequence, g, p) != 0, "position ", p, " is written to the null block");
-        Slot(sequence, g, p) = prefix;
+    uint64_t prefix = sequence.prefixes.empty() ? FirstPrefix(scheduled.id) : sequence.prefixes.back();
+    for (size_t p = sequence.prefixes.size(); p < sequence.tokens.size(); ++p) {
+      sequence.prefixes.push_back(prefix = MixPrefix(prefix, sequence.tokens[p]));
+    }
+    for (const int32_t draft : chunk.drafts) {
+      chunk.draft_prefixes.push_back(prefix = MixPrefix(prefix, draft));
+    }
+    for (size_t g = 0; g < kv_.groups.size(); ++g) {
+      for (int64_t p = chunk.begin; p < chunk.end; ++p) {
+        const int32_t id = SlotBlock(sequence, g, p);
+        CHECK(id != 0, "position ", p, " is written to the null block");
+        Block& block = blocks_[static_cast<size_t>(id)];
+        CHECK(block.owner == scheduled.id, "request ", scheduled.id, " writes to block ", id, " of request ",
+              block.owner);
+        ++block.writes;
+        *Slot(id, p % kv_.groups[g].spec.block_size) = Prefix(sequence, chunk, p);
       }
     }
     return chunk;
@@ -134,16 +183,8 @@ class ScriptedModel {
 
   SequenceOutput Sample(const ScheduledTokens& scheduled, const Chunk& chunk) {
     Sequence& sequence = sequences_.at(scheduled.id);
+    for (size_t g = 0; g < kv_.groups.size(); ++g) Read(scheduled.id, sequence, chunk, g);
     SequenceOutput output{.id = scheduled.id};
-    for (size_t g = 0; g < kv_.groups.size(); ++g) {
-      const int window = kv_.groups[g].spec.window;
-      const int64_t first = window == 0 ? 0 : std::max<int64_t>(0, chunk.begin - window + 1);
-      for (int64_t p = first; p < chunk.end; ++p) {
-        CHECK(Slot(sequence, g, p) == sequence.prefixes[static_cast<size_t>(p)], "request ", scheduled.id,
-              " reads position ", p, " of group ", g, " in block ", SlotBlock(sequence, g, p),
-              ", which holds something else");
-      }
-    }
     if (!scheduled.samples) return output;
     const int64_t known = static_cast<int64_t>(sequence.tokens.size());
     if (error) output.error = error(scheduled.id, known);
@@ -152,7 +193,7 @@ class ScriptedModel {
       return output;
     }
     for (int64_t p = known - 1; p < chunk.end; ++p) {
-      output.token_ids.push_back(ScriptedToken(sequence.prefixes[static_cast<size_t>(p)]));
+      output.token_ids.push_back(ScriptedToken(Prefix(sequence, chunk, p)));
       const int64_t draft = p - known + 1;
       if (draft >= static_cast<int64_t>(chunk.drafts.size()) ||
           chunk.drafts[static_cast<size_t>(draft)] != output.token_ids.back()) {
@@ -163,17 +204,49 @@ class ScriptedModel {
     return output;
   }
 
+  // Attention: every slot that it would read must hold the sequence's own prefix.
+  void Read(RequestId id, const Sequence& sequence, const Chunk& chunk, size_t group) {
+    const KvCacheSpec& spec = kv_.groups[group].spec;
+    const int64_t first = spec.window == 0 ? 0 : std::max<int64_t>(0, chunk.begin - spec.window + 1);
+    for (int64_t p = first; p < chunk.end;) {
+      const int32_t block = SlotBlock(sequence, group, p);
+      const uint64_t* slot = Slot(block, p % spec.block_size);
+      for (const int64_t end = std::min(chunk.end, (p / spec.block_size + 1) * spec.block_size); p < end; ++p, ++slot) {
+        CHECK(*slot == Prefix(sequence, chunk, p), "request ", id, " reads position ", p, " of group ", group,
+              " in block ", block, ", which holds something else");
+      }
+    }
+  }
+
   void Draft(const SchedulerOutput& step, ModelRunnerOutput& output) {
-    for (size_t i = 0; i < step.scheduled.size(); ++i) {
-      Sequence& sequence = sequences_.at(step.scheduled[i].id);
-      std::vector<int32_t> drafts = ScriptedOutputs(sequence.tokens, options_.num_drafts);
-      // Every third position is wrong, so that all acceptance counts occur.
-      for (size_t d = 0; d < drafts.size(); ++d) {
-        if ((sequence.tokens.size() + d) % 3 == 0) drafts[d] = (drafts[d] + 1) % kScriptedVocab;
+    for (const ScheduledTokens& scheduled : step.scheduled) {
+      Sequence& sequence = sequences_.at(scheduled.id);
+      uint64_t prefix = sequence.prefixes.back();
+      for (size_t p = sequence.prefixes.size(); p < sequence.tokens.size(); ++p) {
+        prefix = MixPrefix(prefix, sequence.tokens[p]);
+      }
+      std::vector<int32_t> drafts;
+      for (int d = 0; d < options_.num_drafts; ++d) {
+        drafts.push_back(ScriptedToken(prefix));
+        prefix = MixPrefix(prefix, drafts.back());
+      }
+      if (spoil_drafts) {
+        spoil_drafts(scheduled.id, drafts);
+      } else {
+        for (size_t d = 0; d < drafts.size(); ++d) {
+          if ((sequence.tokens.size() + d) % 3 == 0) drafts[d] = (drafts[d] + 1) % kScriptedVocab;
+        }
       }
       sequence.drafts = drafts;
       if (!options_.async) output.draft_token_ids.push_back(std::move(drafts));
     }
+  }
+
+  uint64_t FirstPrefix(RequestId id) const { return first_prefix ? first_prefix(id) : 0; }
+
+  static uint64_t Prefix(const Sequence& sequence, const Chunk& chunk, int64_t position) {
+    const auto p = static_cast<size_t>(position), known = sequence.prefixes.size();
+    return p < known ? sequence.prefixes[p] : chunk.draft_prefixes[p - known];
   }
 
   int32_t SlotBlock(const Sequence& sequence, size_t group, int64_t position) const {
@@ -182,22 +255,17 @@ class ScriptedModel {
     return sequence.blocks[group][index];
   }
 
-  uint64_t& Slot(const Sequence& sequence, size_t group, int64_t position) {
-    const int block_size = kv_.groups[group].spec.block_size;
-    return slots_[{SlotBlock(sequence, group, position), static_cast<int>(position % block_size)}];
+  uint64_t* Slot(int32_t block, int64_t offset) {
+    return &slots_[static_cast<size_t>(block) * static_cast<size_t>(block_slots_) + static_cast<size_t>(offset)];
   }
-
-  struct SlotHash {
-    size_t operator()(const std::pair<int32_t, int>& slot) const {
-      return static_cast<size_t>(slot.first) * 1000003u + static_cast<size_t>(slot.second);
-    }
-  };
 
   KvCacheConfig kv_;
   Options options_;
   std::unordered_map<RequestId, Sequence> sequences_;
   // Groups alias one pool: a slot is a block and an offset, whichever group holds it.
-  std::unordered_map<std::pair<int32_t, int>, uint64_t, SlotHash> slots_;
+  int block_slots_ = 0;
+  std::vector<uint64_t> slots_;
+  std::vector<Block> blocks_;
 };
 
 // The same behind the runner's interface, on a thread of its own.

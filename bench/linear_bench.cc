@@ -67,7 +67,7 @@ double ReadRate() {
                        VT_ONE(ins, reg, "8") VT_ONE(ins, reg, "9") VT_ONE(ins, reg, "10")::                     \
                            : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10")
 
-enum class Product { kF32, kBf16, kInt16, kTiles };
+enum class Product { kF32, kBf16, kInt16, kInt8, kTiles };
 
 // Operations a second of the tile unit, on BF16 in four independent sums.
 double TileRate() {
@@ -94,7 +94,9 @@ double TileRate() {
 double MultiplyRate(Isa isa, Product product) {
   if (product == Product::kTiles) return TileRate();
   constexpr int64_t kTurns = 400000;
-  const double lanes = (isa >= Isa::kAvx512 ? 16 : 8) * (product == Product::kF32 ? 1 : 2);
+  const double lanes = (isa >= Isa::kAvx512 ? 16 : 8) * (product == Product::kF32    ? 1
+                                                         : product == Product::kInt8 ? 4
+                                                                                     : 2);
   const int64_t items = Pool().workers() * 4;
   const double start = Seconds();
   Pool().ParallelFor(items, 1, [&](int64_t, int64_t, int) {
@@ -102,6 +104,8 @@ double MultiplyRate(Isa isa, Product product) {
       if (isa < Isa::kAvx512) {
         if (product == Product::kF32) {
           VT_TEN("vfmadd231ps", "ymm");
+        } else if (product == Product::kInt8) {
+          VT_TEN("vpmaddubsw", "ymm");
         } else {
           VT_TEN("vpmaddwd", "ymm");
         }
@@ -109,6 +113,8 @@ double MultiplyRate(Isa isa, Product product) {
         VT_TEN("vfmadd231ps", "zmm");
       } else if (product == Product::kBf16) {
         VT_TEN("vdpbf16ps", "zmm");
+      } else if (product == Product::kInt8) {
+        VT_TEN("vpdpbusd", "zmm");
       } else {
         VT_TEN("vpdpwssd", "zmm");
       }
@@ -162,10 +168,11 @@ void Linear(benchmark::State& state) {
   for (int64_t i = 0; i < rows * k; ++i) reinterpret_cast<float*>(x.data())[i] = static_cast<float>(i % 17 - 8) / 8;
   const Isa isa = state.range(5) != 0 ? Isa::kAvx2 : DetectIsa();
   const std::string_view recipe = CpuLinearKernelName(id, rows, numerics, isa);
-  const Product product = recipe == "f32"        ? Product::kF32
-                          : recipe == "bf16"     ? Product::kBf16
-                          : recipe == "amx bf16" ? Product::kTiles
-                                                 : Product::kInt16;
+  const Product product = recipe == "f32"              ? Product::kF32
+                          : recipe == "bf16"           ? Product::kBf16
+                          : recipe == "amx bf16"       ? Product::kTiles
+                          : recipe.starts_with("int8") ? Product::kInt8
+                                                       : Product::kInt16;
   double read = 0, multiply = 0;
   for (int i = 0; i < 3; ++i) {
     read = std::max(read, ReadRate());
@@ -198,6 +205,7 @@ void Shapes(benchmark::internal::Benchmark* bench) {
     for (const CpuFormatRow& row : CpuFormats()) {
       for (const int64_t rows : {1, 4, 8, 16, 512}) bench->Args({id(row.id), 2048, 1024, rows, 1, avx2});
       bench->Args({id(row.id), 2048, 1024, 512, 0, avx2});
+      for (const int64_t rows : {1, 512}) bench->Args({id(row.id), 2048, 1024, rows, 3, avx2});
     }
   }
 }

@@ -2,6 +2,7 @@
 #include "vt/cpu/linear.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <new>
 #include <vector>
@@ -30,13 +31,6 @@ const LinearKernels& KernelsOf(Isa isa) {
   return isa == Isa::kAvxVnni ? kLinearAvxVnni : kLinearAvx2;
 }
 
-bool RoundsTo8(const LinearKernels& kernels, Numerics numerics) {
-  return numerics == Numerics::kFast && kernels.int8.quantize_few != nullptr;
-}
-const LinearKernels::Integer& IntegerKernelsOf(const LinearKernels& kernels, Numerics numerics) {
-  return RoundsTo8(kernels, numerics) ? kernels.int8 : kernels.int16;
-}
-
 bool IsFloat(CpuFormat format) { return format <= kCpuBF16; }
 
 // Columns of a part of a few-row kernel: whole steps of it.
@@ -56,21 +50,31 @@ Recipe RecipeOf(CpuFormat format, int64_t rows, Numerics numerics, Isa isa) {
   return to_bf16 && format == kCpuBF16 && isa >= Isa::kAvx512Bf16 ? Recipe::kBf16 : Recipe::kExact;
 }
 
-LinearKernels::Run KernelOf(Recipe recipe, CpuFormat format, const LinearKernels& kernels,
-                            const LinearKernels::Integer& integer) {
+bool IsInteger(Recipe recipe) { return recipe == Recipe::kFew || recipe == Recipe::kGemm; }
+
+// What multiplies a segment.
+struct Choice {
+  Recipe recipe;
+  LinearKernels::Kernel kernel;  // its form of x: of integer recipes
+};
+
+Choice Choose(CpuFormat format, int64_t rows, Numerics numerics, Isa isa) {
+  const Recipe recipe = RecipeOf(format, rows, numerics, isa);
+  const LinearKernels& kernels = KernelsOf(isa);
+  const LinearKernels::Integer& integer = numerics == Numerics::kFast ? kernels.int8 : kernels.int16;
   switch (recipe) {
     case Recipe::kFew:
-      return integer.few[format];
+      return {recipe, integer.few[format]};
     case Recipe::kGemm:
-      return integer.gemm[format];
+      return {recipe, integer.gemm[format]};
     case Recipe::kBf16:
-      return kLinearBf16.gemm;
+      return {recipe, {kLinearBf16.gemm}};
     case Recipe::kAmx:
-      return kLinearAmx.gemm[format];
+      return {recipe, {kLinearAmx.gemm[format]}};
     case Recipe::kExact:
-      return kernels.exact[format];
+      return {recipe, {kernels.exact[format]}};
   }
-  return nullptr;
+  return {};
 }
 
 // Columns [begin, end) of a segment; in the output they begin at `column`.
@@ -111,27 +115,35 @@ RowParts SplitRows(const PackedWeight& weight, int64_t rows, int workers, bool a
 
 int64_t Align64(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-// x as the recipes of an op read it, in memory that all workers share. Laid out first, then filled.
+// x as the kernels of an op read it, in memory that all workers share. Laid out first, then filled.
 struct PreparedX {
-  bool quantize = false, bf16 = false, tiles = false, pad = false;
+  bool quantize[kXForms] = {}, bf16 = false, tiles = false, pad = false;
   int64_t rows = 0, k = 0;
+  QuantizedRows quantized[kXForms] = {};  // once filled, of the forms in use
+
+  void Need(const Choice& choice) {
+    if (IsInteger(choice.recipe)) quantize[choice.kernel.x] = true;
+    bf16 |= choice.recipe == Recipe::kBf16;
+    tiles |= choice.recipe == Recipe::kAmx;
+    pad |= choice.recipe == Recipe::kExact && PaddedK(k) != k;
+  }
 
   // A multiple of 64.
   int64_t bytes() const {
-    const int64_t padded = PaddedK(k);
-    return (quantize ? Align64(QuantizedBytes(rows, k)) : 0) + (bf16 ? Align64(rows * padded * 2) : 0) +
+    const int64_t padded = PaddedK(k), forms = std::count(quantize, quantize + kXForms, true);
+    return forms * Align64(QuantizedBytes(rows, k)) + (bf16 ? Align64(rows * padded * 2) : 0) +
            (tiles ? TilesBytes(rows, k) : 0) + (pad ? Align64(rows * padded * 4) : 0);
   }
 
-  // Fills `memory` from x [rows, k] and points `part` at it.
-  void Fill(const float* x, std::byte* memory, LinearKernels::Quantize quantize_rows, KernelContext& context,
-            LinearPart& part) const {
+  // Fills `memory` from x [rows, k] and points `part` at all but the quantized rows.
+  void Fill(const float* x, std::byte* memory, const LinearKernels& kernels, KernelContext& context, LinearPart& part) {
     const int64_t padded = PaddedK(k);
     part.x = x;
     uint16_t *rounded = nullptr, *packed = nullptr;
     float* copy = nullptr;
-    if (quantize) {
-      part.quantized = QuantizedAt(memory);
+    for (int form = 0; form < kXForms; ++form) {
+      if (!quantize[form]) continue;
+      quantized[form] = QuantizedAt(memory);
       memory += Align64(QuantizedBytes(rows, k));
     }
     if (bf16) {
@@ -143,8 +155,11 @@ struct PreparedX {
       memory += TilesBytes(rows, k);
     }
     if (pad) part.x = copy = reinterpret_cast<float*>(memory);
-    const auto fill = [&](int64_t begin, int64_t end) {
-      if (quantize) quantize_rows(x, k, begin, end, part.quantized);
+    if (bytes() == 0) return;
+    ForRows(context, rows, k, [&](int64_t begin, int64_t end) {
+      for (int form = 0; form < kXForms; ++form) {
+        if (quantize[form]) kernels.quantize[form](x, k, begin, end, quantized[form]);
+      }
       for (int64_t r = begin; r < end; ++r) {
         if (bf16) kLinearBf16.round(x + r * k, k, rounded + r * padded);
         if (tiles) kLinearAmx.pack_row(x + r * k, k, r, packed);
@@ -152,16 +167,7 @@ struct PreparedX {
         std::memcpy(copy + r * padded, x + r * k, static_cast<size_t>(k) * sizeof(float));
         std::memset(copy + r * padded + k, 0, static_cast<size_t>(padded - k) * sizeof(float));
       }
-    };
-    if (!quantize && !bf16 && !tiles && !pad) return;
-    if (quantize && rows < kQuantizedRows) {
-      // A kernel for one row more may read it: zeros cost nothing, what lies there might be denormal.
-      const QuantizedRows& q = part.quantized;
-      std::fill_n(q.scale + rows * padded / 32, padded / 32, 0.0f);
-      std::fill_n(q.min32 + rows * padded / 32, padded / 32, 0.0f);
-      std::fill_n(q.min16 + rows * padded / 16, padded / 16, 0.0f);
-    }
-    ForRows(context, rows, k, fill);
+    });
   }
 
   QuantizedRows QuantizedAt(std::byte* memory) const {
@@ -173,6 +179,14 @@ struct PreparedX {
     out.min16 = out.min32 + count / 32;
     out.sum32 = reinterpret_cast<int32_t*>(out.min16 + count / 16);
     out.sum16 = out.sum32 + count / 32;
+    // Kernels for up to the next power of two rows may read those beyond: zeros cost nothing, what lies there might be
+    // denormal.
+    if (rows < kQuantizedRows) {
+      const int64_t more = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(rows))) - rows;
+      std::fill_n(out.scale + rows * stride / 32, more * stride / 32, 0.0f);
+      std::fill_n(out.min32 + rows * stride / 32, more * stride / 32, 0.0f);
+      std::fill_n(out.min16 + rows * stride / 16, more * stride / 16, 0.0f);
+    }
     return out;
   }
 };
@@ -190,11 +204,13 @@ bool CpuLinearSupports(FormatId format, const PlatformInfo&, std::string* reason
 }
 
 std::string_view CpuLinearKernelName(FormatId format, int64_t rows, Numerics numerics, Isa isa) {
-  switch (RecipeOf(FindCpuFormat(format)->index, rows, numerics, isa)) {
+  const Choice choice = Choose(FindCpuFormat(format)->index, rows, numerics, isa);
+  const bool bytes = choice.kernel.x == kXBytes;
+  switch (choice.recipe) {
     case Recipe::kFew:
-      return RoundsTo8(KernelsOf(isa), numerics) ? "int8 few rows" : "int16 few rows";
+      return bytes ? "int8 few rows" : "int16 few rows";
     case Recipe::kGemm:
-      return RoundsTo8(KernelsOf(isa), numerics) ? "int8 panels" : "int16 panels";
+      return bytes ? "int8 panels" : "int16 panels";
     case Recipe::kBf16:
       return "bf16";
     case Recipe::kAmx:
@@ -235,20 +251,16 @@ void RunLinear(const LinearRowMaxOp<Tensor>& op, KernelContext& context) {
   const int64_t rows = op.x.shape[0], k = op.x.shape[1], n = op.out.shape[1];
   if (rows == 0) return;
   const LinearKernels& kernels = KernelsOf(context.isa);
-  const LinearKernels::Integer& integer = IntegerKernelsOf(kernels, context.numerics);
-  const auto recipe_of = [&](CpuFormat format) { return RecipeOf(format, rows, context.numerics, context.isa); };
+  const auto choose = [&](CpuFormat format) { return Choose(format, rows, context.numerics, context.isa); };
   PreparedX prepared = {.rows = rows, .k = k};
   int64_t panel_bytes = 0;
   for (const Segment& segment : op.weight->segments) {
     CHECK(segment.layout == LayoutId::kR16, "a weight of format ", static_cast<int>(segment.format),
           " that was not packed");
-    const Recipe recipe = recipe_of(IndexOf(segment));
-    prepared.quantize |= recipe == Recipe::kFew || recipe == Recipe::kGemm;
-    prepared.bf16 |= recipe == Recipe::kBf16;
-    prepared.tiles |= recipe == Recipe::kAmx;
-    prepared.pad |= recipe == Recipe::kExact && PaddedK(k) != k;
-    if (recipe == Recipe::kGemm) panel_bytes = std::max(panel_bytes, Align64(PanelBytes(k)));
-    if (recipe == Recipe::kAmx) panel_bytes = std::max(panel_bytes, kAmxPanelBytes);
+    const Choice choice = choose(IndexOf(segment));
+    prepared.Need(choice);
+    if (choice.recipe == Recipe::kGemm) panel_bytes = std::max(panel_bytes, Align64(PanelBytes(k)));
+    if (choice.recipe == Recipe::kAmx) panel_bytes = std::max(panel_bytes, kAmxPanelBytes);
   }
 
   const bool few = rows <= kernels.few_rows, wide = prepared.tiles && n >= 4 * context.workers * kAmxGrain;
@@ -266,8 +278,7 @@ void RunLinear(const LinearRowMaxOp<Tensor>& op, KernelContext& context) {
   for (int w = 1; w < context.workers && panel_bytes > 0; ++w) context.Scratch(w, static_cast<size_t>(panel_bytes));
   LinearPart whole;
   whole.k = k, whole.y_stride = n;
-  prepared.Fill(op.x.as<float>(), panel0 + panel_bytes, few ? integer.quantize_few : integer.quantize_gemm, context,
-                whole);
+  prepared.Fill(op.x.as<float>(), panel0 + panel_bytes, kernels, context, whole);
   Piece* const pieces = reinterpret_cast<Piece*>(panel0 + panel_bytes + x_bytes);
   count = 0;
   ForPieces(*op.weight, grain, context.workers, [&](const Piece& piece) { new (pieces + count++) Piece(piece); });
@@ -286,7 +297,9 @@ void RunLinear(const LinearRowMaxOp<Tensor>& op, KernelContext& context) {
       const int64_t row_begin = i % row_parts.count * row_parts.rows;
       const CpuFormat format = IndexOf(*piece.segment);
       const R16Shape shape = R16ShapeOf(format, k);
+      const LinearKernels::Kernel kernel = choose(format).kernel;
       LinearPart part = whole;
+      part.quantized = prepared.quantized[kernel.x];
       part.SkipRows(row_begin);
       part.rows = std::min(row_parts.rows, rows - row_begin);
       part.group_bytes = shape.group_bytes;
@@ -298,7 +311,7 @@ void RunLinear(const LinearRowMaxOp<Tensor>& op, KernelContext& context) {
         part.columns = std::min(step, piece.end - c);
         part.y = op.out.as<float>() + row_begin * n + column;
         part.bias = op.bias ? op.bias.as<float>() + column : nullptr;
-        KernelOf(recipe_of(format), format, kernels, integer)(part);
+        kernel.run(part);
         if (op.max) found.Take(part, row_begin, column, worker);
       }
     }

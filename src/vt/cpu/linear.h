@@ -14,7 +14,7 @@ namespace vt {
 bool CpuLinearSupports(FormatId format, const PlatformInfo& platform, std::string* reason);
 
 // Which kernels a linear of `rows` rows and weights of a supported format uses: "int16 few rows", "int16 panels",
-// "amx bf16", "bf16" or "f32".
+// "int8 few rows", "int8 panels", "amx bf16", "bf16" or "f32".
 std::string_view CpuLinearKernelName(FormatId format, int64_t rows, Numerics numerics, Isa isa);
 
 // y[rows, n] = x W^T (+ bias), weights in R16. Every output depends on its row of x and of the weight only, bit for
@@ -26,6 +26,8 @@ std::string_view CpuLinearKernelName(FormatId format, int64_t rows, Numerics num
 //   default    as invariant, but sums in f32 of x and weights rounded to BF16 (each off by 2^-9 at most): more than
 //              eight rows times integer formats with AMX, more than four times BF16 weights with AVX-512 BF16 or AMX.
 //              F32 and F16 weights hold more than BF16 does and stay exact
+//   fast       as default, but x rounded to 8 bits where integer kernels multiply it; without VNNI not for formats
+//              with codes of 8 bits (Q8_0, IQ4_NL, IQ4_XS), whose products of bytes do not add up in 16 bits
 void CpuLinear(const OpArgs& args, KernelContext& context);
 
 // The same, and the maxima of the output's rows, found piece by piece.

@@ -9,61 +9,82 @@ namespace {
 
 constexpr int Log2(int n) { return n <= 1 ? 0 : 1 + Log2(n / 2); }
 
-// How x is rounded: to 16 bits, or to one plane of 8, half the products.
-enum class Round { k16, k8 };
+// Steps of four products of bytes whose sums are exact: pairs of products add up in 16 bits where the instruction set
+// has no sums of 32, and x goes down to -128.
+constexpr int ByteSteps(int largest_code) { return kNarrowSums ? 32768 / (2 * 128 * largest_code) : 8; }
+// Whether kernels of a format multiply bytes.
+template <class F>
+constexpr bool kMultipliesBytes = ByteSteps(F::kLargest) > 0;
+
+// What sums of bytes start from, and what they amount to, so that `sum` is added once.
+VT_INLINE VI FirstBytes(VI sum) { return kNarrowSums ? ZeroI() : sum; }
+VT_INLINE VI AddedBytes(VI sum, VI bytes) { return kNarrowSums ? Dot(sum, bytes, SplatI(0x00010001)) : bytes; }
+// The same for a row of x in two planes.
+VT_INLINE VI AddedPlanes(VI sum, VI high, VI low) {
+  if (kNarrowSums) return Dot(Dot(sum, low, SplatI(0x00010001)), high, SplatI(0x01000100));
+  return Add32(low, ShiftLeft(high, 8));
+}
 
 // The integer products of codes and x over steps [first, first + kSteps) of group g.
-template <class F, Round kRound, int kSteps, int kRows, int kVectors>
-VT_INLINE void AddProducts(const LinearPart& part, const Column (&columns)[kVectors], int64_t block, int g, int64_t i,
-                           int first, VI (&acc)[kVectors][kRows]) {
+template <class F, vt::XForm kForm, int kSteps, int kRows, int kVectors>
+VT_INLINE void AddProducts(const LinearPart& part, const Column (&columns)[kVectors], int64_t block, int64_t g,
+                           int64_t i, int first, VI (&acc)[kVectors][kRows]) {
+  constexpr int kExact = kForm == vt::kXWords || ByteSteps(F::kLargest) > kSteps ? kSteps : ByteSteps(F::kLargest);
   const vt::QuantizedRows& x = part.quantized;
-  VI upper[kVectors][kRows];
   VT_UNROLL
   for (int v = 0; v < kVectors; ++v) {
     VT_UNROLL
-    for (int r = 0; r < kRows; ++r) acc[v][r] = upper[v][r] = ZeroI();
+    for (int r = 0; r < kRows; ++r) acc[v][r] = ZeroI();
   }
   VT_UNROLL
-  for (int s = first; s < first + kSteps; ++s) {
-    VI codes[kVectors];
-    VT_UNROLL
-    for (int v = 0; v < kVectors; ++v)
-      codes[v] = F::Codes(columns[v].payload + block * F::kPayload * vt::kR16Rows, g, s);
-    VT_UNROLL
-    for (int r = 0; r < kRows; ++r) {
-      const int16_t* row = x.q + r * x.stride;
-      if constexpr (kRound == Round::k8) {
-        const VI bytes = SplatPair(reinterpret_cast<const int8_t*>(row) + i * 32 + s * 4);
-        VT_UNROLL
-        for (int v = 0; v < kVectors; ++v) acc[v][r] = DotBytes(acc[v][r], codes[v], bytes);
-      } else if constexpr (kPlanes) {
-        const int8_t* plane = reinterpret_cast<const int8_t*>(row) + i * 32 + s * 4;
-        const VI high = SplatPair(plane), low = SplatPair(plane + x.stride);
-        VT_UNROLL
-        for (int v = 0; v < kVectors; ++v) {
-          upper[v][r] = DotBytes(upper[v][r], codes[v], high);
-          acc[v][r] = DotBytes(acc[v][r], codes[v], low);
-        }
-      } else {
-        const VI even = SplatPair(row + i * 32 + s * 4), odd = SplatPair(row + i * 32 + s * 4 + 2);
-        VT_UNROLL
-        for (int v = 0; v < kVectors; ++v) {
-          acc[v][r] = Dot(Dot(acc[v][r], And(codes[v], 0x00ff00ffu), even), UpperBytes(codes[v]), odd);
-        }
-      }
-    }
-  }
-  if constexpr (kPlanes && kRound == Round::k16) {
+  for (int from = first; from < first + kSteps; from += kExact) {
+    VI low[kVectors][kRows], high[kVectors][kRows];
     VT_UNROLL
     for (int v = 0; v < kVectors; ++v) {
       VT_UNROLL
-      for (int r = 0; r < kRows; ++r) acc[v][r] = Add32(acc[v][r], ShiftLeft(upper[v][r], 8));
+      for (int r = 0; r < kRows; ++r) low[v][r] = FirstBytes(acc[v][r]), high[v][r] = ZeroI();
+    }
+    VT_UNROLL
+    for (int s = from; s < from + kExact; ++s) {
+      VI codes[kVectors];
+      VT_UNROLL
+      for (int v = 0; v < kVectors; ++v)
+        codes[v] = F::Codes(columns[v].payload + block * F::kPayload * vt::kR16Rows, g, s);
+      VT_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        const int16_t* words = x.q + r * x.stride + i * 32 + s * 4;
+        const int8_t* bytes = reinterpret_cast<const int8_t*>(x.q + r * x.stride) + i * 32 + s * 4;
+        const VI first_x = SplatPair(kForm == vt::kXWords ? static_cast<const void*>(words) : bytes);
+        const VI second_x = kForm == vt::kXWords    ? SplatPair(words + 2)
+                            : kForm == vt::kXPlanes ? SplatPair(bytes + x.stride)
+                                                    : ZeroI();
+        VT_UNROLL
+        for (int v = 0; v < kVectors; ++v) {
+          if constexpr (kForm == vt::kXWords) {
+            acc[v][r] = Dot(Dot(acc[v][r], And(codes[v], 0x00ff00ffu), first_x), UpperBytes(codes[v]), second_x);
+          } else if constexpr (kForm == vt::kXPlanes) {
+            high[v][r] = DotBytes(high[v][r], codes[v], first_x);
+            low[v][r] = DotBytes(low[v][r], codes[v], second_x);
+          } else {
+            low[v][r] = DotBytes(low[v][r], codes[v], first_x);
+          }
+        }
+      }
+    }
+    if constexpr (kForm == vt::kXWords) continue;
+    VT_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      VT_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        acc[v][r] =
+            kForm == vt::kXPlanes ? AddedPlanes(acc[v][r], high[v][r], low[v][r]) : AddedBytes(acc[v][r], low[v][r]);
+      }
     }
   }
 }
 
 // Adds group g of a block (the i-th 32 weights of the row) to the sums.
-template <class F, Round kRound, int kRows, int kVectors>
+template <class F, vt::XForm kForm, int kRows, int kVectors>
 VT_INLINE void AddGroup(const LinearPart& part, const Column (&columns)[kVectors], const Column (&next)[kVectors],
                         const typename F::Prepared (&prepared)[kVectors], int64_t block, int g, int64_t i,
                         VF (&sum)[kVectors][kRows]) {
@@ -73,14 +94,16 @@ VT_INLINE void AddGroup(const LinearPart& part, const Column (&columns)[kVectors
   constexpr int kGroupBytes = F::kPayload * vt::kR16Rows / (F::kBlock / 32);
   VT_UNROLL
   for (int v = 0; v < kVectors; ++v) {
-    Prefetch<kGroupBytes>(
-        BytesAhead(columns[v].payload, i * kGroupBytes + kPayloadAhead, part.k / 32 * kGroupBytes, next[v].payload));
+    if (v % kHalves == 0) {  // the other half lies in the same lines
+      Prefetch<kGroupBytes>(
+          BytesAhead(columns[v].payload, i * kGroupBytes + kPayloadAhead, part.k / 32 * kGroupBytes, next[v].payload));
+    }
     F::Scales(prepared[v], g, d[v], m[v]);
   }
   VT_UNROLL
   for (int p = 0; p < kParts; ++p) {
     VI acc[kVectors][kRows];
-    AddProducts<F, kRound, kSteps>(part, columns, block, g, i, p * kSteps, acc);
+    AddProducts<F, kForm, kSteps>(part, columns, block, g, i, p * kSteps, acc);
     if constexpr (F::kCenter > 0) {
       VT_UNROLL
       for (int r = 0; r < kRows; ++r) {
@@ -105,9 +128,13 @@ VT_INLINE void AddGroup(const LinearPart& part, const Column (&columns)[kVectors
   }
 }
 
-template <class F, Round kRound, int kRows>
+template <class F, vt::XForm kForm, int kRows>
 void FewRows(const LinearPart& part) {
-  constexpr int kVectors = FewVectors(kRows), kGroups = F::kBlock / 32;
+  // Bits of groups that lie in the same lines are cheaper to take apart by shifts that the compiler knows, but not with
+  // many sums.
+  constexpr bool kShiftKnown = kNarrowSums && kRows == 1 && F::kShifts > 1;
+  constexpr int kVectors = kShiftKnown ? 2 : FewIntVectors(kRows), kTogether = kShiftKnown ? F::kShifts : 1;
+  constexpr int kGroups = F::kBlock / 32;
   const int64_t vectors = Vectors(part), blocks = part.k / F::kBlock;
   for (int64_t first = 0; first < vectors; first += kVectors) {
     const ColumnSet<kVectors> set(part, first);
@@ -124,13 +151,18 @@ void FewRows(const LinearPart& part) {
       for (int v = 0; v < kVectors; ++v) {
         const Bytes head = columns[v].head + b * F::kHead * vt::kR16Rows;
         constexpr int kHeadBytes = F::kHead * vt::kR16Rows;
-        Prefetch<kHeadBytes>(
-            BytesAhead(columns[v].head, b * kHeadBytes + kHeadAhead, blocks * kHeadBytes, next[v].head));
+        if (v % kHalves == 0) {
+          Prefetch<kHeadBytes>(
+              BytesAhead(columns[v].head, b * kHeadBytes + kHeadAhead, blocks * kHeadBytes, next[v].head));
+        }
         prepared[v] = F::Prepare(head, columns[v].half);
       }
 #pragma GCC unroll 1
-      for (int g = 0; g < kGroups; ++g)
-        AddGroup<F, kRound, kRows, kVectors>(part, columns, next, prepared, b, g, b * kGroups + g, sum);
+      for (int from = 0; from < kGroups; from += kTogether) {
+        VT_UNROLL
+        for (int g = from; g < from + kTogether; ++g)
+          AddGroup<F, kForm, kRows, kVectors>(part, columns, next, prepared, b, g, b * kGroups + g, sum);
+      }
     }
     VT_UNROLL
     for (int v = 0; v < kVectors; ++v) {
@@ -143,12 +175,15 @@ void FewRows(const LinearPart& part) {
 }
 
 // Some numbers of rows share a kernel: what is compiled is large.
-constexpr int MoreRows(Round round, int rows) { return round == Round::k8 ? 2 * rows : rows < 4 ? rows + 1 : rows + 2; }
+constexpr int MoreRows(vt::XForm form, int rows) {
+  const int more = form == vt::kXBytes ? 2 * rows : rows < 4 ? rows + 1 : rows + 2;
+  return more < kFewRows ? more : kFewRows;
+}
 
-template <class F, Round kRound, int kRows = 1>
+template <class F, vt::XForm kForm, int kRows = 1>
 void Few(const LinearPart& part) {
-  if (part.rows <= kRows) return FewRows<F, kRound, kRows>(part);
-  if constexpr (kRows < kFewRows) Few<F, kRound, MoreRows(kRound, kRows)>(part);
+  if (part.rows <= kRows) return FewRows<F, kForm, kRows>(part);
+  if constexpr (kRows < kFewRows) Few<F, kForm, MoreRows(kForm, kRows)>(part);
 }
 
 // ----------------------------------------------------------------------------------------------------- integers, GEMM
@@ -160,7 +195,7 @@ struct Panel {
   unsigned char* codes;
   float *d, *m;
 };
-template <class F, Round kRound>
+template <class F, vt::XForm kForm>
 void ExpandPanel(const LinearPart& part, int64_t vector, int64_t begin, int64_t end, const Panel& panel) {
   constexpr int kParts = 32 / F::kGroup, kGroups = F::kBlock / 32;
   const VI center = SplatI(F::kCenter << 16 | F::kCenter);
@@ -184,7 +219,7 @@ void ExpandPanel(const LinearPart& part, int64_t vector, int64_t begin, int64_t 
       VT_UNROLL
       for (int s = 0; s < 8; ++s, codes += kPair * kVectorBytes) {
         const VI bytes = F::Codes(column.payload + block * F::kPayload * vt::kR16Rows, g, s);
-        if constexpr (kRound == Round::k8) {
+        if constexpr (kForm == vt::kXBytes) {
           StoreI(codes, bytes);
           continue;
         }
@@ -196,11 +231,12 @@ void ExpandPanel(const LinearPart& part, int64_t vector, int64_t begin, int64_t 
   }
 }
 
-template <class F, Round kRound, int kRows>
+template <class F, vt::XForm kForm, int kRows>
 VT_INLINE void IntTile(const LinearPart& part, int64_t row, int64_t vector, int64_t begin, int64_t end,
                        const Panel& panel, Ahead& ahead) {
   // Products of a step are of four bytes, or of two 16-bit integers; either way x moves by four bytes.
-  constexpr int kParts = 32 / F::kGroup, kSteps = F::kGroup / (kRound == Round::k8 ? 4 : 2);
+  constexpr int kParts = 32 / F::kGroup, kSteps = F::kGroup / (kForm == vt::kXBytes ? 4 : 2);
+  constexpr int kExact = kForm != vt::kXBytes || ByteSteps(F::kLargest) > kSteps ? kSteps : ByteSteps(F::kLargest);
   const vt::QuantizedRows& x = part.quantized;
   VF sum[kRows][kPair];
   VT_UNROLL
@@ -209,7 +245,7 @@ VT_INLINE void IntTile(const LinearPart& part, int64_t row, int64_t vector, int6
     for (int v = 0; v < kPair; ++v) sum[r][v] = begin == 0 ? Zero() : LoadColumns(part, row + r, vector + v);
   }
   const unsigned char* q = reinterpret_cast<const unsigned char*>(x.q + row * x.stride);
-  q += kRound == Round::k8 ? begin : 2 * begin;
+  q += kForm == vt::kXBytes ? begin : 2 * begin;
   const float* scales = x.scale + row * (x.stride / 32) + begin / 32;
   const float* mins =
       kParts == 1 ? x.min32 + row * (x.stride / 32) + begin / 32 : x.min16 + row * (x.stride / 16) + begin / 16;
@@ -226,24 +262,43 @@ VT_INLINE void IntTile(const LinearPart& part, int64_t row, int64_t vector, int6
       VT_UNROLL
       for (int r = 0; r < kRows; ++r) {
         VI start = ZeroI();
-        if constexpr (kRound == Round::k8 && F::kCenter > 0) {
+        if constexpr (kForm == vt::kXBytes && F::kCenter > 0) {
           start = ShiftLeft(SplatI(sums[r * (x.stride / F::kGroup) + i * kParts + p]), Log2(F::kCenter));
         }
         VT_UNROLL
         for (int v = 0; v < kPair; ++v) acc[r][v] = start;
       }
       VT_UNROLL
-      for (int s = 0; s < kSteps; ++s, codes += kPair * kVectorBytes, q += 4) {
-        VI w[kPair];
-        VT_UNROLL
-        for (int v = 0; v < kPair; ++v) w[v] = LoadI(codes + v * kVectorBytes);
+      for (int from = 0; from < kSteps; from += kExact) {
+        VI bytes[kRows][kPair];
         VT_UNROLL
         for (int r = 0; r < kRows; ++r) {
-          const VI values = SplatPair(q + r * x.stride * 2);
           VT_UNROLL
-          for (int v = 0; v < kPair; ++v) {
-            acc[r][v] = kRound == Round::k8 ? DotBytes(acc[r][v], w[v], values) : Dot(acc[r][v], w[v], values);
+          for (int v = 0; v < kPair; ++v) bytes[r][v] = FirstBytes(acc[r][v]);
+        }
+        VT_UNROLL
+        for (int s = from; s < from + kExact; ++s, codes += kPair * kVectorBytes, q += 4) {
+          VI w[kPair];
+          VT_UNROLL
+          for (int v = 0; v < kPair; ++v) w[v] = LoadI(codes + v * kVectorBytes);
+          VT_UNROLL
+          for (int r = 0; r < kRows; ++r) {
+            const VI values = SplatPair(q + r * x.stride * 2);
+            VT_UNROLL
+            for (int v = 0; v < kPair; ++v) {
+              if constexpr (kForm == vt::kXBytes) {
+                bytes[r][v] = DotBytes(bytes[r][v], w[v], values);
+              } else {
+                acc[r][v] = Dot(acc[r][v], w[v], values);
+              }
+            }
           }
+        }
+        if constexpr (kForm != vt::kXBytes) continue;
+        VT_UNROLL
+        for (int r = 0; r < kRows; ++r) {
+          VT_UNROLL
+          for (int v = 0; v < kPair; ++v) acc[r][v] = AddedBytes(acc[r][v], bytes[r][v]);
         }
       }
       VT_UNROLL
@@ -269,17 +324,17 @@ VT_INLINE void IntTile(const LinearPart& part, int64_t row, int64_t vector, int6
   }
 }
 
-template <class F, Round kRound, int kRows>
+template <class F, vt::XForm kForm, int kRows>
 void IntTiles(const LinearPart& part, int64_t row, int64_t vector, int64_t begin, int64_t end, const Panel& panel,
               Ahead& ahead) {
-  for (; row + kRows <= part.rows; row += kRows) IntTile<F, kRound, kRows>(part, row, vector, begin, end, panel, ahead);
+  for (; row + kRows <= part.rows; row += kRows) IntTile<F, kForm, kRows>(part, row, vector, begin, end, panel, ahead);
   if constexpr (kRows > 1) {
     constexpr int kFewer = kRows > 4 ? 4 : kRows > 2 ? 2 : 1;
-    if (row < part.rows) IntTiles<F, kRound, kFewer>(part, row, vector, begin, end, panel, ahead);
+    if (row < part.rows) IntTiles<F, kForm, kFewer>(part, row, vector, begin, end, panel, ahead);
   }
 }
 
-template <class F, Round kRound>
+template <class F, vt::XForm kForm>
 void Gemm(const LinearPart& part) {
   constexpr int64_t kChunk = vt::kPanelRows;
   const int64_t chunk = part.k < kChunk ? part.k : kChunk;
@@ -289,8 +344,8 @@ void Gemm(const LinearPart& part) {
     Ahead ahead = NextPanel(part, vector);
     for (int64_t begin = 0; begin < part.k; begin += kChunk) {
       const int64_t end = begin + kChunk < part.k ? begin + kChunk : part.k;
-      ExpandPanel<F, kRound>(part, vector, begin, end, panel);
-      IntTiles<F, kRound, kIntTileRows>(part, 0, vector, begin, end, panel, ahead);
+      ExpandPanel<F, kForm>(part, vector, begin, end, panel);
+      IntTiles<F, kForm, kIntTileRows>(part, 0, vector, begin, end, panel, ahead);
     }
   }
 }
@@ -300,9 +355,7 @@ void Gemm(const LinearPart& part) {
 // Below this a row's 32 values count as zeros: the reciprocal of their scale would overflow.
 constexpr float kLeastMagnitude = 1e-30f;
 
-enum class Form { kInts, kPlanes, kOnePlane };
-
-template <Form kForm>
+template <vt::XForm kForm>
 void QuantizeRows(const float* x, int64_t k, int64_t begin, int64_t end, const vt::QuantizedRows& out) {
   for (int64_t r = begin; r < end; ++r) {
     for (int64_t i = 0; i < k / 32; ++i) {
@@ -312,7 +365,7 @@ void QuantizeRows(const float* x, int64_t k, int64_t begin, int64_t end, const v
       std::memcpy(&largest, &bits, 4);
       // A number that is not finite has the largest bits; its scale spoils every sum of the row.
       const bool finite = bits < 0x7f800000u;
-      constexpr float kLargest = kForm == Form::kOnePlane ? 127 : vt::kLargestQ;
+      constexpr float kLargest = kForm == vt::kXBytes ? 127 : vt::kLargestQ;
       const float inverse = finite && largest >= kLeastMagnitude ? kLargest / largest : 0.0f;
       const float scale = finite ? (inverse != 0 ? largest / kLargest : 0.0f) : __builtin_nanf("");
       // What is not finite becomes zero: any integer would do.
@@ -322,9 +375,9 @@ void QuantizeRows(const float* x, int64_t k, int64_t begin, int64_t end, const v
       int32_t sums[2];
       for (int p = 0; p < 2; ++p) {
         int8_t* plane = reinterpret_cast<int8_t*>(row) + i * 32 + p * 16;
-        if constexpr (kForm == Form::kOnePlane) {
+        if constexpr (kForm == vt::kXBytes) {
           sums[p] = QuantizePlane16(values + p * 16, inverse, plane);
-        } else if constexpr (kForm == Form::kPlanes) {
+        } else if constexpr (kForm == vt::kXPlanes) {
           sums[p] = QuantizePlanes16(values + p * 16, inverse, plane, plane + out.stride);
         } else {
           sums[p] = Quantize16(values + p * 16, inverse, row + i * 32 + p * 16);

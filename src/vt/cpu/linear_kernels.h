@@ -11,12 +11,18 @@ namespace vt {
 inline constexpr int64_t kLinearStep = 32;
 inline constexpr int64_t PaddedK(int64_t k) { return (k + kLinearStep - 1) / kLinearStep * kLinearStep; }
 
-// Rows of x rounded to 16 bits with a scale for every 32: x = scale * q, |q| <= kLargestQ. Kernels that multiply 16
-// bits find of every four q the middle two swapped, so that 16-bit lanes of even and of odd bytes meet them; those that
-// multiply 8 bits find the row as two planes of bytes, q = 256 * first + second. Rounded to 8 bits, |q| <= 127, the
-// first plane is all.
+// Forms of rounded x, each kernel reads one.
+enum XForm : int {
+  kXWords,   // 16 bits, |q| <= kLargestQ, the middle two of every four swapped: 16-bit lanes of even and of odd bytes
+             // of weights meet them
+  kXPlanes,  // the same q as two planes of bytes, q = 256 * first + second
+  kXBytes,   // 8 bits, |q| <= 127, one plane of bytes
+  kXForms,
+};
+
+// Rows of x rounded to integers with a scale for every 32: x = scale * q.
 struct QuantizedRows {
-  int16_t* q = nullptr;      // [rows, stride]
+  int16_t* q = nullptr;      // [rows, stride]; kXBytes: the first half of each row
   float* scale = nullptr;    // [rows, stride / 32]
   int32_t* sum32 = nullptr;  // [rows, stride / 32]: minus the sums of q over 32
   int32_t* sum16 = nullptr;  // [rows, stride / 16]: and over 16
@@ -37,7 +43,7 @@ inline constexpr int64_t QuantizedBytes(int64_t rows, int64_t k) {
 struct LinearPart {
   int64_t rows = 0, k = 0;
   const float* x = nullptr;                 // [rows, PaddedK(k)]: float kernels
-  QuantizedRows quantized;                  // integer kernels
+  QuantizedRows quantized;                  // integer kernels, in their form
   const uint16_t* x_bf16 = nullptr;         // [rows, PaddedK(k)]: BF16 kernel
   const uint16_t* x_tiles = nullptr;        // [rows / kTileRows, PaddedK(k) / 32, kTileRows, 32]: AMX kernels
   const unsigned char* groups = nullptr;    // R16, 64-byte aligned
@@ -71,14 +77,18 @@ struct LinearKernels {
   using Quantize = void (*)(const float* x, int64_t k, int64_t begin, int64_t end, const QuantizedRows& out);
 
   // Of formats of integers; null for float formats. The two give the same bits, on every instruction set.
+  struct Kernel {
+    Run run = nullptr;
+    XForm x = kXWords;
+  };
   struct Integer {
-    Run few[kCpuFormats] = {};   // rows <= few_rows; may read one row more of the quantized x, whatever it holds
-    Run gemm[kCpuFormats] = {};  // any rows
-    Quantize quantize_few = nullptr, quantize_gemm = nullptr;  // for `few` and for `gemm`
+    Kernel few[kCpuFormats] = {};   // rows <= few_rows; may read rows beyond of the quantized x, whatever they hold
+    Kernel gemm[kCpuFormats] = {};  // any rows
   };
   int few_rows = 0;
-  Integer int16;
-  Integer int8;  // x rounded to 8 bits, one plane; all null where the set has no products of bytes
+  Integer int16;  // x rounded to 16 bits
+  Integer int8;   // to 8 bits, but for formats whose products of bytes the set cannot add up: those stay at 16
+  Quantize quantize[kXForms] = {};
   // Products and sums in f32 of the dequantized weights.
   Run exact[kCpuFormats] = {};
   // Exactly k values of a row of a group.

@@ -18,20 +18,20 @@ constexpr void AddFloat(vt::LinearKernels& table, vt::CpuFormat format) {
 template <class F>
 constexpr void AddInteger(vt::LinearKernels& table, vt::CpuFormat format) {
   AddFloat<F>(table, format);
-  table.int16.few[format] = Few<F, Round::k16>;
-  table.int16.gemm[format] = Gemm<F, Round::k16>;
-  if constexpr (kPlanes) {
-    table.int8.few[format] = Few<F, Round::k8>;
-    table.int8.gemm[format] = Gemm<F, Round::k8>;
-  }
+  constexpr vt::XForm kExactFew = kMultipliesBytes<F> ? vt::kXPlanes : vt::kXWords;
+  constexpr vt::XForm kRounded = kMultipliesBytes<F> ? vt::kXBytes : vt::kXWords;
+  table.int16.few[format] = {Few<F, kExactFew>, kExactFew};
+  table.int16.gemm[format] = {Gemm<F, vt::kXWords>, vt::kXWords};
+  table.int8.few[format] = {Few<F, kRounded>, kRounded};
+  table.int8.gemm[format] = {Gemm<F, kRounded>, kRounded};
 }
 
 constexpr vt::LinearKernels MakeLinearKernels() {
   vt::LinearKernels table;
   table.few_rows = kFewRows;
-  table.int16.quantize_few = QuantizeRows < kPlanes ? Form::kPlanes : Form::kInts > ;
-  table.int16.quantize_gemm = QuantizeRows<Form::kInts>;
-  if constexpr (kPlanes) table.int8.quantize_few = table.int8.quantize_gemm = QuantizeRows<Form::kOnePlane>;
+  table.quantize[vt::kXWords] = QuantizeRows<vt::kXWords>;
+  table.quantize[vt::kXPlanes] = QuantizeRows<vt::kXPlanes>;
+  table.quantize[vt::kXBytes] = QuantizeRows<vt::kXBytes>;
   AddFloat<F32>(table, vt::kCpuF32);
   AddFloat<F16>(table, vt::kCpuF16);
   AddFloat<BF16>(table, vt::kCpuBF16);

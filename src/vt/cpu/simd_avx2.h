@@ -18,6 +18,11 @@ constexpr int kIntTileRows = 3, kFloatTileRows = 6;
 // Few-row kernels: how many rows they take, and the vectors of columns that they sum at once.
 constexpr int kFewRows = 6;
 constexpr int FewVectors(int rows) { return rows <= 3 ? 2 : 1; }
+#ifdef __AVXVNNI__
+constexpr int FewIntVectors(int rows) { return FewVectors(rows); }
+#else
+constexpr int FewIntVectors(int rows) { return rows == 1 ? 4 : 2; }
+#endif
 
 VT_INLINE VF Zero() { return _mm256_setzero_ps(); }
 VT_INLINE VF Splat(float v) { return _mm256_set1_ps(v); }
@@ -42,11 +47,11 @@ VT_INLINE void StoreI(void* p, VI v) { _mm256_storeu_si256(static_cast<__m256i*>
 VT_INLINE VI And(VI a, uint32_t mask) { return _mm256_and_si256(a, SplatI(static_cast<int32_t>(mask))); }
 VT_INLINE VI Or(VI a, VI b) { return _mm256_or_si256(a, b); }
 // Shifts of 32-bit lanes by any count below 32.
-VT_INLINE VI ShiftRight(VI a, int n) { return _mm256_srlv_epi32(a, SplatI(n)); }
-VT_INLINE VI ShiftLeft(VI a, int n) { return _mm256_sllv_epi32(a, SplatI(n)); }
-VT_INLINE VI ShiftRightSigned(VI a, int n) { return _mm256_srav_epi32(a, SplatI(n)); }
+VT_INLINE VI ShiftRight(VI a, int64_t n) { return _mm256_srlv_epi32(a, SplatI(static_cast<int32_t>(n))); }
+VT_INLINE VI ShiftLeft(VI a, int64_t n) { return _mm256_sllv_epi32(a, SplatI(static_cast<int32_t>(n))); }
+VT_INLINE VI ShiftRightSigned(VI a, int64_t n) { return _mm256_srav_epi32(a, SplatI(static_cast<int32_t>(n))); }
 // As a rotation for bits that are not shifted out.
-VT_INLINE VI RotateRight(VI a, int n) { return n >= 0 ? ShiftRight(a, n) : ShiftLeft(a, -n); }
+VT_INLINE VI RotateRight(VI a, int64_t n) { return n >= 0 ? ShiftRight(a, n) : ShiftLeft(a, -n); }
 // Byte n of each lane.
 VT_INLINE VI ByteOf(VI a, int n) {
   const __m128i bytes = _mm_setr_epi32(0, 4, 8, 12);
@@ -69,22 +74,29 @@ VT_INLINE VI Lookup(const uint8_t (&table)[16], VI index) {
   const __m128i small = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
   return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(small), index);
 }
+// A sum that is not to be merged with others: compilers add up products in an order that needs more registers than
+// there are, and spill them.
+VT_INLINE VI InOrder(VI sum) {
+  asm("" : "+x"(sum));
+  return sum;
+}
 // sum + a.low * b.low + a.high * b.high of the 16-bit halves of each lane, without saturation here.
 VT_INLINE VI Dot(VI sum, VI a, VI b) {
 #ifdef __AVXVNNI__
   return _mm256_dpwssd_avx_epi32(sum, a, b);
 #else
-  return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b));
+  return InOrder(_mm256_add_epi32(sum, _mm256_madd_epi16(a, b)));
 #endif
 }
 
-// Kernels for few rows multiply bytes: sum + the four products of each lane, a unsigned and b signed.
+// Products of bytes, a unsigned and b signed: adds the four of each 32-bit lane to its sum, or, narrow, the two of each
+// 16-bit lane to its own.
 #ifdef __AVXVNNI__
-constexpr bool kPlanes = true;
+constexpr bool kNarrowSums = false;
 VT_INLINE VI DotBytes(VI sum, VI a, VI b) { return _mm256_dpbusd_avx_epi32(sum, a, b); }
 #else
-constexpr bool kPlanes = false;
-VT_INLINE VI DotBytes(VI sum, VI, VI) { return sum; }
+constexpr bool kNarrowSums = true;
+VT_INLINE VI DotBytes(VI sum, VI a, VI b) { return InOrder(_mm256_add_epi16(sum, _mm256_maddubs_epi16(a, b))); }
 #endif
 
 VT_INLINE __m128i Fold(__m256i v, __m128i (*op)(__m128i, __m128i)) {

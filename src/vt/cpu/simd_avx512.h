@@ -18,6 +18,7 @@ constexpr int kIntTileRows = 6, kFloatTileRows = 10;
 // Few-row kernels: how many rows they take, and the vectors of columns that they sum at once.
 constexpr int kFewRows = 8;
 constexpr int FewVectors(int rows) { return rows == 1 ? 4 : rows <= 4 ? 2 : 1; }
+constexpr int FewIntVectors(int rows) { return FewVectors(rows); }
 
 VT_INLINE VF Zero() { return _mm512_setzero_ps(); }
 VT_INLINE VF Splat(float v) { return _mm512_set1_ps(v); }
@@ -40,11 +41,11 @@ VT_INLINE void StoreI(void* p, VI v) { _mm512_storeu_si512(p, v); }
 VT_INLINE VI And(VI a, uint32_t mask) { return _mm512_and_si512(a, SplatI(static_cast<int32_t>(mask))); }
 VT_INLINE VI Or(VI a, VI b) { return _mm512_or_si512(a, b); }
 // Shifts of 32-bit lanes by any count below 32.
-VT_INLINE VI ShiftRight(VI a, int n) { return _mm512_srlv_epi32(a, SplatI(n)); }
-VT_INLINE VI ShiftLeft(VI a, int n) { return _mm512_sllv_epi32(a, SplatI(n)); }
-VT_INLINE VI ShiftRightSigned(VI a, int n) { return _mm512_srav_epi32(a, SplatI(n)); }
+VT_INLINE VI ShiftRight(VI a, int64_t n) { return _mm512_srlv_epi32(a, SplatI(static_cast<int32_t>(n))); }
+VT_INLINE VI ShiftLeft(VI a, int64_t n) { return _mm512_sllv_epi32(a, SplatI(static_cast<int32_t>(n))); }
+VT_INLINE VI ShiftRightSigned(VI a, int64_t n) { return _mm512_srav_epi32(a, SplatI(static_cast<int32_t>(n))); }
 // Rotation by any count; callers keep only bits that a shift would leave in place as well.
-VT_INLINE VI RotateRight(VI a, int n) { return _mm512_rorv_epi32(a, SplatI(n)); }
+VT_INLINE VI RotateRight(VI a, int64_t n) { return _mm512_rorv_epi32(a, SplatI(static_cast<int32_t>(n))); }
 // Byte n of each lane.
 VT_INLINE VI ByteOf(VI a, int n) {
   const __m128i bytes = _mm_setr_epi32(0, 4, 8, 12);
@@ -67,22 +68,29 @@ VT_INLINE VI Lookup(const uint8_t (&table)[16], VI index) {
   const __m128i small = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
   return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(small), index);
 }
+// A sum that is not to be merged with others: compilers add up products in an order that needs more registers than
+// there are, and spill them.
+VT_INLINE VI InOrder(VI sum) {
+  asm("" : "+v"(sum));
+  return sum;
+}
 // sum + a.low * b.low + a.high * b.high of the 16-bit halves of each lane, without saturation here.
 VT_INLINE VI Dot(VI sum, VI a, VI b) {
 #ifdef __AVX512VNNI__
   return _mm512_dpwssd_epi32(sum, a, b);
 #else
-  return _mm512_add_epi32(sum, _mm512_madd_epi16(a, b));
+  return InOrder(_mm512_add_epi32(sum, _mm512_madd_epi16(a, b)));
 #endif
 }
 
-// Kernels for few rows multiply bytes: sum + the four products of each lane, a unsigned and b signed.
+// Products of bytes, a unsigned and b signed: adds the four of each 32-bit lane to its sum, or, narrow, the two of each
+// 16-bit lane to its own.
 #ifdef __AVX512VNNI__
-constexpr bool kPlanes = true;
+constexpr bool kNarrowSums = false;
 VT_INLINE VI DotBytes(VI sum, VI a, VI b) { return _mm512_dpbusd_epi32(sum, a, b); }
 #else
-constexpr bool kPlanes = false;
-VT_INLINE VI DotBytes(VI sum, VI, VI) { return sum; }
+constexpr bool kNarrowSums = true;
+VT_INLINE VI DotBytes(VI sum, VI a, VI b) { return InOrder(_mm512_add_epi16(sum, _mm512_maddubs_epi16(a, b))); }
 #endif
 
 // Sixteen values: rounded to integers, and the largest bits of a magnitude.

@@ -147,23 +147,54 @@ TEST_P(LinearFormats, IntegerFormatsGiveTheSameBitsOnEveryInstructionSet) {
 }
 
 // Also that it is what runs: 8 bits cannot be as exact as 16.
-TEST_P(LinearFormats, FastRoundsInputsToEightBitsWhereBytesAreMultiplied) {
+TEST_P(LinearFormats, FastRoundsInputsToEightBitsWithTheSameBitsWhereBytesAreMultiplied) {
   if (IsFloat(GetParam())) return;
   const int64_t k = 768, n = 37;
   const TestWeight w({{GetParam(), n}}, k, 31);
-  for (const int64_t rows : {1, 2, 3, 7, 9, 33}) {
+  for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 9, 33}) {
     const HostTensor<float> x = RandomTensor({rows, k}, 32);
     const Product expected = PlainProduct(w, x, nullptr);
     HostTensor<float> first_result;
     for (const Isa isa : Isas()) {
-      ThreadContext context(isa, 2, Numerics::kFast);
+      ThreadContext context(isa, 2, Numerics::kFast), normal(isa, 2, Numerics::kDefault);
       const HostTensor<float> y = Multiply(w, x, nullptr, context);
       const double worst = WorstError(y, expected);
       EXPECT_LT(worst, kFastBound) << IsaLongName(isa) << " rows " << rows;
-      if (!CpuLinearKernelName(GetParam(), rows, Numerics::kFast, isa).starts_with("int8")) continue;
+      if (!CpuLinearKernelName(GetParam(), rows, Numerics::kFast, isa).starts_with("int8")) {
+        EXPECT_TRUE(SameBits(y.values, Multiply(w, x, nullptr, normal).values)) << IsaLongName(isa) << " rows " << rows;
+        continue;
+      }
       EXPECT_GT(worst, 2 * kDefaultBound) << IsaLongName(isa) << " rows " << rows;
       if (first_result.values.empty()) first_result = y;
       EXPECT_TRUE(SameBits(y.values, first_result.values)) << IsaLongName(isa) << " rows " << rows;
+    }
+  }
+}
+
+// Sums of products in 16 bits would overflow here first: all codes the largest or the smallest, and q of 32639, -32639
+// and, but for one of each 32, 32384 = 256 * 127 - 128, or 127 and -127.
+TEST_P(LinearFormats, TheLargestCodesAndInputsDoNotOverflow) {
+  const int64_t k = 768, n = 9;
+  HostTensor<float> x({3, k}, 1.0f);
+  std::fill_n(x.values.begin() + k, k, -1.0f);
+  for (int64_t i = 0; i < k; ++i) x.values[static_cast<size_t>(2 * k + i)] = i % 32 == 5 ? 1.0f : 32384.0f / 32639;
+  for (const int codes : {0x00, 0x7f, 0x80, 0xff}) {
+    if (IsFloat(GetParam())) continue;
+    const TestWeight w(GetParam(), n, k, static_cast<std::byte>(codes));
+    const Product expected = PlainProduct(w, x, nullptr);
+    for (const Isa isa : Isas()) {
+      for (const Numerics numerics : {Numerics::kInvariant, Numerics::kFast}) {
+        ThreadContext context(isa, 2, numerics);
+        HostTensor<float> many({12, k}, 0.0f);
+        for (int64_t i = 0; i < 12 * k; ++i)
+          many.values[static_cast<size_t>(i)] = x.values[static_cast<size_t>(i % (3 * k))];
+        const HostTensor<float> few = Multiply(w, x, nullptr, context);
+        EXPECT_LT(WorstError(few, expected), numerics == Numerics::kFast ? kFastBound : kDefaultBound + ExactBound(k))
+            << IsaLongName(isa) << " codes " << codes;
+        if (numerics == Numerics::kFast && isa == Isa::kAmx) continue;
+        const HostTensor<float> all = Multiply(w, many, nullptr, context);
+        EXPECT_TRUE(SameBits(std::span(all.values).first(3 * n), few.values)) << IsaLongName(isa) << " codes " << codes;
+      }
     }
   }
 }
@@ -249,6 +280,28 @@ TEST(Linear, MergedSegmentsOfDifferentFormatsAreOneProductWithBias) {
   }
 }
 
+TEST(Linear, SegmentsWhoseKernelsReadOtherFormsOfXGiveTheBitsOfEachAlone) {
+  const int64_t k = 512;
+  const TestWeight both({{FormatId::kQ4_K, 20}, {FormatId::kQ8_0, 12}, {FormatId::kF16, 3}}, k, 41);
+  const TestWeight nibbles({{FormatId::kQ4_K, 20}}, k, 41), bytes({{FormatId::kQ8_0, 12}}, k, 42);
+  for (const Isa isa : Isas()) {
+    for (const Numerics numerics : {Numerics::kDefault, Numerics::kFast}) {
+      for (const int64_t rows : {1, 3, 12}) {
+        const HostTensor<float> x = RandomTensor({rows, k}, 43);
+        ThreadContext context(isa, 2, numerics);
+        const HostTensor<float> all = Multiply(both, x, nullptr, context);
+        const HostTensor<float> first = Multiply(nibbles, x, nullptr, context);
+        const HostTensor<float> second = Multiply(bytes, x, nullptr, context);
+        for (size_t r = 0; r < static_cast<size_t>(rows); ++r) {
+          const std::span row = std::span(all.values).subspan(r * 35, 35);
+          EXPECT_TRUE(SameBits(row.first(20), std::span(first.values).subspan(r * 20, 20))) << IsaLongName(isa);
+          EXPECT_TRUE(SameBits(row.subspan(20, 12), std::span(second.values).subspan(r * 12, 12))) << IsaLongName(isa);
+        }
+      }
+    }
+  }
+}
+
 TEST(Linear, BiasKeepsBitsIndependentOfTheNumberOfRows) {
   const int64_t k = 1600;
   const TestWeight w({{FormatId::kQ8_0, 19}}, k, 15);
@@ -322,6 +375,11 @@ TEST(Linear, TheKernelFollowsRowsNumericsAndInstructionSet) {
   EXPECT_EQ(name(FormatId::kF16, 9, Numerics::kDefault, Isa::kAmx), "f32");
   EXPECT_EQ(name(FormatId::kQ4_K, 7, Numerics::kDefault, Isa::kAvx2), "int16 panels");
   EXPECT_EQ(name(FormatId::kQ4_K, 1, Numerics::kExact, Isa::kAvx2), "f32");
+  EXPECT_EQ(name(FormatId::kQ4_K, 1, Numerics::kFast, Isa::kAvx2), "int8 few rows");
+  EXPECT_EQ(name(FormatId::kQ6_K, 7, Numerics::kFast, Isa::kAvx2), "int8 panels");
+  EXPECT_EQ(name(FormatId::kQ8_0, 1, Numerics::kFast, Isa::kAvx2), "int16 few rows");
+  EXPECT_EQ(name(FormatId::kIQ4_XS, 9, Numerics::kFast, Isa::kAvx512), "int16 panels");
+  EXPECT_EQ(name(FormatId::kQ8_0, 9, Numerics::kFast, Isa::kAvxVnni), "int8 panels");
   EXPECT_EQ(name(FormatId::kBF16, 5, Numerics::kDefault, Isa::kAvx512Bf16), "bf16");
   EXPECT_EQ(name(FormatId::kBF16, 9, Numerics::kInvariant, Isa::kAvx512Bf16), "f32");
   EXPECT_EQ(name(FormatId::kBF16, 4, Numerics::kDefault, Isa::kAvx512Bf16), "f32");

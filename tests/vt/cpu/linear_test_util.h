@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <random>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -15,14 +17,18 @@
 
 namespace vt::testing {
 
-// Random blocks of a format that has no quantizer: any bits but those of the halves, which are scales near `spread`.
-inline std::vector<std::byte> RandomBlocks(const Format& format, int64_t bytes, float spread, uint32_t seed) {
-  const std::vector<int> halves = format.id == FormatId::kQ2_K   ? std::vector<int>{80, 82}
-                                  : format.id == FormatId::kQ3_K ? std::vector<int>{108}
-                                                                 : std::vector<int>{0};
+// Blocks of a format with any bits but those of the halves, which are scales near `spread`.
+template <class F>
+std::vector<std::byte> MakeBlocks(const Format& format, int64_t bytes, float spread, uint32_t seed, F&& byte_at) {
+  std::vector<int> halves = {0};
+  if (format.id == FormatId::kQ4_1 || format.id == FormatId::kQ5_1) halves = {0, 2};
+  if (format.id == FormatId::kQ4_K || format.id == FormatId::kQ5_K) halves = {0, 2};
+  if (format.id == FormatId::kQ2_K) halves = {80, 82};
+  if (format.id == FormatId::kQ3_K) halves = {108};
+  if (format.id == FormatId::kQ6_K) halves = {208};
   std::vector<std::byte> out(static_cast<size_t>(bytes));
   std::mt19937 random(seed);
-  for (std::byte& byte : out) byte = static_cast<std::byte>(random() & 255);
+  for (std::byte& byte : out) byte = byte_at(random);
   for (size_t block = 0; block < out.size(); block += static_cast<size_t>(format.block_bytes)) {
     for (const int at : halves) {
       const uint16_t half = HalfFromFloat(spread * (0.5f + static_cast<float>(random() % 1000) / 1000));
@@ -32,35 +38,48 @@ inline std::vector<std::byte> RandomBlocks(const Format& format, int64_t bytes, 
   return out;
 }
 
-// A weight of random values in the given formats, packed from odd addresses as a mapped file may hold it.
+// A weight in the given formats, packed from odd addresses as a mapped file may hold it.
 struct TestWeight {
   PackedWeight packed;
   std::vector<std::shared_ptr<Buffer>> buffers;
   std::vector<float> values;  // [n, k], dequantized
 
+  // Random values; random blocks, where a format has no quantizer.
   TestWeight(std::vector<std::pair<FormatId, int64_t>> segments, int64_t k, uint32_t seed) {
     packed.k = k;
     for (const auto& [id, n] : segments) {
       const Format& format = GetFormat(id);
-      const int64_t row_bytes = RowBytes(format, k).value();
-      std::vector<std::byte> own(static_cast<size_t>(n * row_bytes + 1));
+      const int64_t bytes = n * RowBytes(format, k).value();
+      std::vector<std::byte> blocks(static_cast<size_t>(bytes));
       if (format.quantize != nullptr) {
         const HostTensor<float> random = RandomTensor({n, k}, seed++, 0.3f);
-        format.quantize(random.values.data(), n * k, own.data() + 1);
+        format.quantize(random.values.data(), n * k, blocks.data());
       } else {
-        const std::vector<std::byte> blocks = RandomBlocks(format, n * row_bytes, 0.003f, seed++);
-        std::copy(blocks.begin(), blocks.end(), own.begin() + 1);
+        const auto any = [](std::mt19937& random) { return static_cast<std::byte>(random() & 255); };
+        blocks = MakeBlocks(format, bytes, 0.003f, seed++, any);
       }
-      const size_t at = values.size();
-      values.resize(at + static_cast<size_t>(n * k));
-      format.dequantize(own.data() + 1, n * k, values.data() + at);
-      const WeightSource source = {.name = "w", .format = id, .n = n, .k = k, .bytes = std::span(own).subspan(1)};
-      R16Packer packer(nullptr);
-      const int64_t bytes = packer.PackedBytes(source, WeightUse::kMatrix);
-      buffers.push_back(std::make_shared<Buffer>(AllocateHost({}, static_cast<size_t>(bytes))));
-      packed.segments.push_back(packer.Pack(source, buffers.back()->data()));
-      packed.n += n;
+      Add(id, n, blocks);
     }
+  }
+  // All bytes of codes alike.
+  TestWeight(FormatId id, int64_t n, int64_t k, std::byte codes) {
+    packed.k = k;
+    const Format& format = GetFormat(id);
+    Add(id, n, MakeBlocks(format, n * RowBytes(format, k).value(), 0.003f, 1, [&](std::mt19937&) { return codes; }));
+  }
+
+  void Add(FormatId id, int64_t n, std::span<const std::byte> blocks) {
+    std::vector<std::byte> own(blocks.size() + 1);
+    std::copy(blocks.begin(), blocks.end(), own.begin() + 1);
+    const size_t at = values.size();
+    values.resize(at + static_cast<size_t>(n * packed.k));
+    GetFormat(id).dequantize(own.data() + 1, n * packed.k, values.data() + at);
+    const WeightSource source = {.name = "w", .format = id, .n = n, .k = packed.k, .bytes = std::span(own).subspan(1)};
+    R16Packer packer(nullptr);
+    const int64_t bytes = packer.PackedBytes(source, WeightUse::kMatrix);
+    buffers.push_back(std::make_shared<Buffer>(AllocateHost({}, static_cast<size_t>(bytes))));
+    packed.segments.push_back(packer.Pack(source, buffers.back()->data()));
+    packed.n += n;
   }
 };
 

@@ -5,7 +5,8 @@ Each file is run with each instruction set of this machine and each numerics, ov
 all at once, and again in steps of 1 to 8 positions, as prompts and decoding use different kernels. Bounds: exact numerics, mean KL
 below 1e-6 and no other top token where the reference's two best are over 0.01 nat apart; default numerics, 5e-4 and 0.1 nat. The exit
 status is 1 when one is broken, or when two runs that must give the same bits do not. MODEL is a weight format, a file name or a path;
-none: SmolLM2-768 in every weight format with fast kernels that llama-quantize makes (needs the environment of ./dev golden)."""
+none: SmolLM2-768 in every weight format with fast kernels that llama-quantize makes (needs the environment of ./dev golden).
+Then, or with --kv alone, each type of the KV cache with one model in default numerics, without bounds."""
 import argparse
 import dataclasses
 import datetime
@@ -24,6 +25,7 @@ import torch  # noqa: E402
 import transformers  # noqa: E402
 from transformers.utils.quantization_config import GgufConfig  # noqa: E402
 
+import accuracy_kv  # noqa: E402
 import compare_models  # noqa: E402
 import compare_report  # noqa: E402
 import peers_install  # noqa: E402
@@ -34,6 +36,7 @@ TEXT = pathlib.Path(__file__).with_name("accuracy_text.txt").read_text(encoding=
 POSITIONS, STEP = 512, 8
 NUMERICS = {"exact": (1e-6, 0.01), "default": (5e-4, 0.1), "fast": None}  # → greatest mean KL and margin of a flip
 FLOATS = {"F32", "F16", "BF16"}
+KV_MODEL = "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,12 +126,14 @@ def arguments():
     parser.add_argument("--llama", type=pathlib.Path, help="bin folder of an existing llama.cpp, to make models with")
     parser.add_argument("--models", type=pathlib.Path, action="append", default=[], help="folder in which to look for models; repeatable")
     parser.add_argument("--dump", type=pathlib.Path, default=ROOT / "build/bench/bench/logits_dump", help="bench/logits_dump.cc, built")
+    parser.add_argument("--kv", action="store_true", help=f"only the types of the KV cache (default model: {KV_MODEL})")
     parser.add_argument("model", nargs="*")
     args = parser.parse_args()
     if args.write and (args.model or args.isa):
         raise Failure("--write: the table is written whole; leave out MODEL and --isa")
     known = {name: file for name, (file, _) in compare_models.FORMATS.items()}
-    args.model = [known.get(name, name) for name in args.model] or list(known.values())
+    args.formats = [] if args.kv else [known.get(name, name) for name in args.model] or list(known.values())
+    args.kv_models = args.model or [KV_MODEL] if args.kv or not args.model else []
     return args
 
 
@@ -155,13 +160,25 @@ def facts():
     ])
 
 
-def run():
-    args = arguments()
+def choose(args, names):
+    return compare_models.choose(names, compare_models.folders(args.models), lambda: args.llama or peers_install.llama_bin("native"),
+                                 False, False)
+
+
+def run_kv(args):
+    for model in choose(args, args.kv_models) if args.kv_models else []:
+        print(f"{model.gguf.name}: types of the KV cache", flush=True)
+        with tempfile.TemporaryDirectory() as folder:
+            rows = accuracy_kv.measure(args.dump, model.gguf, Reference(model.gguf), pathlib.Path(folder))
+        if args.write:
+            lines = [*facts(), *accuracy_kv.table(rows, cell)]
+            compare_report.write(f"{model.gguf.stem}, types of the KV cache, {compare_report.heading('')}", lines, PAGE)
+
+
+def run_formats(args):
     isas = args.isa or call([args.dump, "--isas"], "logits_dump", "run ./dev accuracy, which builds it").split()
-    models = compare_models.choose(args.model, compare_models.folders(args.models), lambda: args.llama or peers_install.llama_bin("native"),
-                                   False, False)
     rows, broken = {}, []
-    for model in models:
+    for model in choose(args, args.formats):
         with tempfile.TemporaryDirectory() as folder:
             file = File(args, model, folder)
             print(f"{model.gguf.name}: {len(file.reference.ids)} positions", flush=True)
@@ -172,6 +189,13 @@ def run():
         broken += file.broken
         if args.write:
             compare_report.write(compare_report.heading(""), [*facts(), *table(isas, rows)], PAGE)
+    return broken
+
+
+def run():
+    args = arguments()
+    broken = run_formats(args) if args.formats else []
+    run_kv(args)
     if args.write:
         say(f"written to {PAGE.relative_to(ROOT)}")
     if broken:

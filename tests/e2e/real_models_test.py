@@ -30,6 +30,15 @@ def test_smollm2_scores_a_prompt_as_transformers_does(vllm, model, server):
         check_scores(exact, 1e-3)
 
 
+@pytest.mark.parametrize(("kv", "tolerance"), [("bfloat16", 0.1), ("float16", 0.1), ("float32", 0.1), ("fp8", 0.6), ("fp8_e5m2", 1.0),
+                                               ("int8_per_token_head", 0.15)])
+def test_smollm2_answers_with_every_type_of_the_kv_cache(vllm, model, kv, tolerance):
+    with Server(vllm, model, "--kv-cache-dtype", kv, "--max-model-len", "512") as server:
+        chat = {"messages": [{"role": "user", "content": "What is the capital of France?"}], "temperature": 0, "max_tokens": 20}
+        assert "Paris" in server.post("/v1/chat/completions", chat)[1]["choices"][0]["message"]["content"]
+        check_scores(server, tolerance)
+
+
 @pytest.mark.parametrize("flags", [(), ("--long-prefill-token-threshold", "100", "--max-num-batched-tokens", "128")])
 def test_gemma3_sees_as_far_as_its_windows(vllm, flags):
     path = MODELS / GEMMA

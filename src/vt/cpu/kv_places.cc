@@ -38,9 +38,7 @@ KvPlaces KvPlacesOf(const Tensor& cache, const KvPage& page) {
           .page_bytes = page.bytes(),
           .head_bytes = page.head_bytes(),
           .unit_bytes = page.unit_bytes(),
-          .value_offset = page.kv_heads * page.head_bytes(),
-          .scale_offset = page.data_bytes(),
-          .value_scale_offset = int64_t{page.kv_heads} * page.block_size * int64_t{sizeof(float)}};
+          .value_offset = page.kv_heads * page.head_bytes()};
 }
 
 }  // namespace vt

@@ -15,8 +15,7 @@ struct KvPlaces {
   uint8_t* cache = nullptr;
   int64_t block_size = 0;
   int64_t page_bytes = 0, head_bytes = 0, unit_bytes = 0;
-  int64_t value_offset = 0;                          // from a head's keys to its values
-  int64_t scale_offset = 0, value_scale_offset = 0;  // of the scales in a page; from key scales to value scales
+  int64_t value_offset = 0;  // from a head's keys to its values
 };
 
 KvPlaces KvPlacesOf(const Tensor& cache, const KvPage& page);

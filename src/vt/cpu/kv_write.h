@@ -150,9 +150,9 @@ inline void WriteKv(const KvPlaces& places, int64_t slot, int64_t head, int64_t 
   const float key_scale = scale(largest_key), value_scale = scale(largest_value);
   WriteKeys(places.element, key, head_dim, 1 / key_scale, token, keys);
   WriteValues(places.element, value, head_dim, 1 / value_scale, token, values);
-  uint8_t* const scales = page + places.scale_offset + (head * places.block_size + offset) * 4;
-  WriteFloat(scales, bad ? __builtin_nanf("") : key_scale);
-  WriteFloat(scales + places.value_scale_offset, value_scale);
+  const int64_t scale_offset = kUnitTokens * head_dim + token * 4;
+  WriteFloat(keys + scale_offset, bad ? __builtin_nanf("") : key_scale);
+  WriteFloat(values + scale_offset, value_scale);
 }
 
 }  // namespace

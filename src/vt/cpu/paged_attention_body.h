@@ -188,24 +188,22 @@ void AttendRange(const AttentionTile& tile, const Scratch& scratch, int64_t rang
   const Columns columns = ColumnsOf(tile, range);
   const bool direct = rows <= kBlockRows;
   if (direct)
-    kDirectScores<E>[rows - 1](tile, scratch.q, columns.base, columns.begin, columns.end, columns.limit,
-                               scratch.scores);
+    kDirectScores<E>[rows - 1](tile, scratch.q, columns.base, columns.begin, columns.end, scratch.scores);
   else
     PackedScores<E>(tile, scratch, columns);
   if constexpr (E::kHidesNan) MarkNanKeys(tile, scratch, columns);
   SoftmaxRows(tile, scratch, columns, result);
   ClearValues(result, rows * padded);
   if (!direct) return PackedValues<E>(tile, scratch, columns, result.values);
-  const int64_t position = columns.base + columns.begin, next = position + kAttentionRange;
-  Prefetch(tile, next, Min(columns.base + columns.end + kAttentionRange, columns.next_limit), 0);
-  kDirectValues<E>[rows - 1](tile, scratch.scores + columns.begin, position, columns.limit, result.values);
+  kDirectValues<E>[rows - 1](tile, scratch.scores + columns.begin, columns.base + columns.begin, columns.limit,
+                             columns.next_limit, result.values);
 }
 
 // The scales of a range's keys and values; 0 behind the last position, where nobody wrote.
 void LoadScales(const AttentionTile& tile, const Scratch& scratch, const Columns& columns) {
   for (int64_t j = columns.begin; j < columns.end; j += kGroup) {
-    const float* keys = KeyScales(tile, columns.base + j);
-    const float* values = keys + tile.kv.value_scale_offset / int64_t{sizeof(float)};
+    const float* keys = reinterpret_cast<const float*>(KeyUnit(tile, columns.base + j) + kGroup * tile.head_dim);
+    const float* values = keys + tile.kv.value_offset / int64_t{sizeof(float)};
     const int64_t seen = columns.limit - columns.base - j;
     for (int64_t t = 0; t < kGroup; ++t) {
       scratch.key_scales[j + t] = t < seen ? keys[t] : 0;
@@ -221,7 +219,6 @@ void AttendRangeI8(const AttentionTile& tile, const Scratch& scratch, int64_t ra
   LoadScales(tile, scratch, columns);
   for (int64_t sub = columns.begin; sub < columns.end; sub += kSubTile) {
     const int64_t end = Min(columns.end, sub + kSubTile);
-    Prefetch(tile, columns.base + sub, Min(columns.base + end, columns.limit), tile.kv.value_offset);
     for (int64_t row = 0; row < rows; row += kBlockRows)
       kI8Scores[Min(kBlockRows, rows - row) - 1](tile, scratch.q16 + row * padded, scratch.query_scales + row,
                                                  columns.base, sub, end, scratch.key_scales,
@@ -239,10 +236,9 @@ void AttendRangeI8(const AttentionTile& tile, const Scratch& scratch, int64_t ra
   int32_t* const sums = reinterpret_cast<int32_t*>(result.values);
   for (int64_t sub = columns.begin; sub < columns.end; sub += kSubTile) {
     const int64_t begin = columns.base + sub, end = columns.base + Min(columns.end, sub + kSubTile);
-    Prefetch(tile, begin + kAttentionRange, Min(end + kAttentionRange, columns.next_limit), 0);
     for (int64_t row = 0; row < rows; row += kBlockRows)
       kI8Values[Min(kBlockRows, rows - row) - 1](tile, scratch.weights + row * kAttentionRange + sub, begin, end,
-                                                 sums + row * padded);
+                                                 row == 0 ? columns.next_limit : 0, sums + row * padded);
   }
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t i = row * padded; i < (row + 1) * padded; i += Vec::kLanes)

@@ -34,8 +34,11 @@ inline void DirectScoreVectors(const AttentionTile& tile, const float* q, int64_
     VT_UNROLL
     for (int r = 0; r < R; ++r) sum[u][r] = Vec::Zero();
   }
-  const int64_t pairs = tile.head_dim / 2;
+  const int64_t pairs = tile.head_dim / 2, pair_bytes = tile.kv.unit_bytes / pairs;
   for (int64_t pair = 0; pair < pairs; ++pair, q += 2 * R) {
+    // The values of these positions, a little at a time: they are needed when the range has its weights.
+    VT_UNROLL
+    for (int u = 0; u < U; ++u) PrefetchLines(unit[u] + tile.kv.value_offset + pair * pair_bytes, pair_bytes);
     Vec::F a[U], b[U];
     VT_UNROLL
     for (int u = 0; u < U; ++u) E::Keys(unit[u], pair, lane[u], a[u], b[u]);
@@ -57,29 +60,22 @@ inline void DirectScoreVectors(const AttentionTile& tile, const float* q, int64_
   for (int r = 0; r < R; ++r) Vec::Store(scores + r * kAttentionRange + u * Vec::kLanes, sum[u][r]);
 }
 
-// Scores of the columns [begin, end) of the range at position `base`; `limit` is where its positions end.
+// Scores of the columns [begin, end) of the range at position `base`.
 template <class E, int R>
-void DirectScores(const AttentionTile& tile, const float* q, int64_t base, int64_t begin, int64_t end, int64_t limit,
-                  float* scores) {
-  constexpr int U = ScoreVectors(R);
+void DirectScores(const AttentionTile& tile, const float* q, int64_t base, int64_t begin, int64_t end, float* scores) {
   ForKeyVectors<R>(
-      begin, end,
-      [&](int64_t j) {
-        Prefetch(tile, base + j, Min(base + j + U * Vec::kLanes, limit), tile.kv.value_offset);
-        DirectScoreVectors<E, R, U>(tile, q, base + j, scores + j);
-      },
-      [&](int64_t j) {
-        Prefetch(tile, base + j, Min(base + j + Vec::kLanes, limit), tile.kv.value_offset);
-        DirectScoreVectors<E, R, 1>(tile, q, base + j, scores + j);
-      });
+      begin, end, [&](int64_t j) { DirectScoreVectors<E, R, ScoreVectors(R)>(tile, q, base + j, scores + j); },
+      [&](int64_t j) { DirectScoreVectors<E, R, 1>(tile, q, base + j, scores + j); });
 }
 
 // out[r] += sum over the positions [begin, end) of weights[r] * value, for R rows and N vectors of dimensions from
-// `first` on, of which `width` are read, straight from the cache.
+// `first` on, of which `width` are read, straight from the cache. Asks for the keys of the next range, which ends at
+// `next_limit`, along with the first dimensions.
 template <class E, int R, int N>
 void DirectValueBlock(const AttentionTile& tile, const float* weights, int64_t begin, int64_t end, int64_t first,
-                      int64_t width, float* out) {
+                      int64_t width, int64_t next_limit, float* out) {
   const int64_t padded = AttentionPaddedDim(tile.head_dim), n_width = N > 1 ? int64_t{Vec::kLanes} : width;
+  const int64_t ahead_bytes = tile.kv.unit_bytes / kGroup;
   Vec::F sum[R][N];
   VT_UNROLL
   for (int r = 0; r < R; ++r) {
@@ -95,9 +91,10 @@ void DirectValueBlock(const AttentionTile& tile, const float* weights, int64_t b
     }
   };
   for (int64_t group = begin; group < end; group += kGroup) {
-    const uint8_t* unit = ValueUnit(tile, group);
+    const uint8_t *unit = ValueUnit(tile, group), *ahead = first == 0 ? KeysAhead(tile, group, next_limit) : nullptr;
     const int64_t count = Min(kGroup, end - group);
     for (int64_t j = 0; j < count; j += 2, weights += 2) {
+      if (ahead != nullptr) PrefetchLines(ahead + j * ahead_bytes, 2 * ahead_bytes);
       Vec::F a[N], b[N];
       VT_UNROLL
       for (int n = 0; n < N; ++n) E::Values(unit, j, first + n * Vec::kLanes, tile.head_dim, n_width, a[n], b[n]);
@@ -113,17 +110,18 @@ void DirectValueBlock(const AttentionTile& tile, const float* weights, int64_t b
 }
 
 template <class E, int R>
-void DirectValues(const AttentionTile& tile, const float* weights, int64_t begin, int64_t end, float* out) {
+void DirectValues(const AttentionTile& tile, const float* weights, int64_t begin, int64_t end, int64_t next_limit,
+                  float* out) {
   constexpr int64_t kWide = Vec::kVectors * Vec::kLanes;
   int64_t n = 0;
   for (; n + kWide <= tile.head_dim; n += kWide)
-    DirectValueBlock<E, R, Vec::kVectors>(tile, weights, begin, end, n, kWide, out + n);
+    DirectValueBlock<E, R, Vec::kVectors>(tile, weights, begin, end, n, kWide, next_limit, out + n);
   for (; n < tile.head_dim; n += Vec::kLanes)
-    DirectValueBlock<E, R, 1>(tile, weights, begin, end, n, tile.head_dim - n, out + n);
+    DirectValueBlock<E, R, 1>(tile, weights, begin, end, n, tile.head_dim - n, next_limit, out + n);
 }
 
-using DirectScoreFn = void (*)(const AttentionTile&, const float*, int64_t, int64_t, int64_t, int64_t, float*);
-using DirectValueFn = void (*)(const AttentionTile&, const float*, int64_t, int64_t, float*);
+using DirectScoreFn = void (*)(const AttentionTile&, const float*, int64_t, int64_t, int64_t, float*);
+using DirectValueFn = void (*)(const AttentionTile&, const float*, int64_t, int64_t, int64_t, float*);
 template <class E>
 constexpr DirectScoreFn kDirectScores[] = {DirectScores<E, 1>, DirectScores<E, 2>, DirectScores<E, 3>,
                                            DirectScores<E, 4>, DirectScores<E, 5>, DirectScores<E, 6>};

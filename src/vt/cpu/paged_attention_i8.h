@@ -46,6 +46,8 @@ inline void I8ScoreVectors(const AttentionTile& tile, const int16_t* q, const fl
     for (int r = 0; r < R; ++r) sum[u][r] = Vec::ZeroN();
   }
   for (int64_t pair = 0; pair < pairs; ++pair) {
+    VT_UNROLL
+    for (int u = 0; u < U; ++u) PrefetchLines(keys[u] + tile.kv.value_offset + pair * (2 * kGroup), 1);
     Vec::N k[U];
     VT_UNROLL
     for (int u = 0; u < U; ++u) k[u] = Vec::LoadI8Pairs(keys[u] + pair * (2 * kGroup));
@@ -77,10 +79,11 @@ void I8Scores(const AttentionTile& tile, const int16_t* q, const float* row_scal
 }
 
 // out[r] += sum over the positions [begin, end), whole units, of weights[r] * value, for R rows and N vectors of
-// dimensions from `first` on, of which `width` are read.
+// dimensions from `first` on, of which `width` are read. Asks for the keys and scales of the next range, which ends at
+// `next_limit`, along with the first dimensions.
 template <int R, int N>
 void I8ValueBlock(const AttentionTile& tile, const int16_t* weights, int64_t begin, int64_t end, int64_t first,
-                  int64_t width, int32_t* out) {
+                  int64_t width, int64_t next_limit, int32_t* out) {
   const int64_t padded = AttentionPaddedDim(tile.head_dim);
   Vec::N sum[R][N];
   VT_UNROLL
@@ -88,7 +91,13 @@ void I8ValueBlock(const AttentionTile& tile, const int16_t* weights, int64_t beg
   for (int n = 0; n < N; ++n) sum[r][n] = Vec::LoadN(out + r * padded + n * Vec::kLanes);
   for (int64_t group = begin; group < end; group += kGroup) {
     const uint8_t* p = ValueUnit(tile, group) + first * 2;
+    const uint8_t* ahead = first == 0 ? KeysAhead(tile, group, next_limit) : nullptr;
+    if (ahead != nullptr) {
+      PrefetchLines(ahead + kGroup * tile.head_dim, 1);
+      PrefetchLines(ahead + kGroup * tile.head_dim + tile.kv.value_offset, 1);
+    }
     for (int64_t j = 0; j < kGroup; j += 2, weights += 2, p += 2 * tile.head_dim) {
+      if (ahead != nullptr) PrefetchLines(ahead + j * tile.head_dim, 2 * tile.head_dim);
       Vec::N v[N];
       VT_UNROLL
       for (int n = 0; n < N; ++n)
@@ -108,18 +117,19 @@ void I8ValueBlock(const AttentionTile& tile, const int16_t* weights, int64_t beg
 }
 
 template <int R>
-void I8Values(const AttentionTile& tile, const int16_t* weights, int64_t begin, int64_t end, int32_t* out) {
+void I8Values(const AttentionTile& tile, const int16_t* weights, int64_t begin, int64_t end, int64_t next_limit,
+              int32_t* out) {
   constexpr int64_t kWide = Vec::kVectors * Vec::kLanes;
   int64_t n = 0;
   for (; n + kWide <= tile.head_dim; n += kWide)
-    I8ValueBlock<R, Vec::kVectors>(tile, weights, begin, end, n, kWide, out + n);
+    I8ValueBlock<R, Vec::kVectors>(tile, weights, begin, end, n, kWide, next_limit, out + n);
   for (; n < tile.head_dim; n += Vec::kLanes)
-    I8ValueBlock<R, 1>(tile, weights, begin, end, n, tile.head_dim - n, out + n);
+    I8ValueBlock<R, 1>(tile, weights, begin, end, n, tile.head_dim - n, next_limit, out + n);
 }
 
 using I8ScoreFn = void (*)(const AttentionTile&, const int16_t*, const float*, int64_t, int64_t, int64_t, const float*,
                            float*);
-using I8ValueFn = void (*)(const AttentionTile&, const int16_t*, int64_t, int64_t, int32_t*);
+using I8ValueFn = void (*)(const AttentionTile&, const int16_t*, int64_t, int64_t, int64_t, int32_t*);
 constexpr I8ScoreFn kI8Scores[] = {I8Scores<1>, I8Scores<2>, I8Scores<3>, I8Scores<4>, I8Scores<5>, I8Scores<6>};
 constexpr I8ValueFn kI8Values[] = {I8Values<1>, I8Values<2>, I8Values<3>, I8Values<4>, I8Values<5>, I8Values<6>};
 

@@ -28,12 +28,6 @@ inline const uint8_t* KeyUnit(const AttentionTile& tile, int64_t position) {
 inline const uint8_t* ValueUnit(const AttentionTile& tile, int64_t position) {
   return KeyUnit(tile, position) + tile.kv.value_offset;
 }
-// The scales of the keys from a position on, to the end of its unit at least.
-inline const float* KeyScales(const AttentionTile& tile, int64_t position) {
-  return reinterpret_cast<const float*>(PageOf(tile, position) + tile.kv.scale_offset) +
-         tile.kv_head * tile.kv.block_size + position % tile.kv.block_size;
-}
-
 // An element type:
 //   Keys    dimensions 2 * pair and 2 * pair + 1 of kLanes tokens from `lane` on
 //   Values  dimensions c .. c + n - 1, n <= kLanes, of the tokens t (even) and t + 1
@@ -104,13 +98,22 @@ struct ElementE4m3 {
   }
 };
 
+// Asks for the cache lines from `begin` on.
+inline void PrefetchLines(const uint8_t* begin, int64_t bytes) {
+  for (int64_t line = 0; line < bytes; line += 64)
+    _mm_prefetch(reinterpret_cast<const char*>(begin + line), _MM_HINT_T0);
+}
+
 // Asks for the keys (offset 0) or values (kv.value_offset) of the positions [begin, end).
 void Prefetch(const AttentionTile& tile, int64_t begin, int64_t end, int64_t offset) {
   for (int64_t position = begin; position < end; position += kGroup) {
-    const uint8_t* unit = KeyUnit(tile, position) + offset;
-    for (int64_t line = 0; line < tile.kv.unit_bytes; line += 64)
-      _mm_prefetch(reinterpret_cast<const char*>(unit + line), _MM_HINT_T0);
+    PrefetchLines(KeyUnit(tile, position) + offset, tile.kv.unit_bytes);
   }
+}
+
+// The unit of keys one range behind the position, which the next range reads, if it lies before `limit`; else null.
+inline const uint8_t* KeysAhead(const AttentionTile& tile, int64_t position, int64_t limit) {
+  return position + kAttentionRange < limit ? KeyUnit(tile, position + kAttentionRange) : nullptr;
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
 // Guarded JSON for client input: bounded depth and size, no exceptions, insertion order kept.
 #include "base/json.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
 #include "base/limits.h"
+#include "base/strings.h"
 
 namespace base {
 namespace {
@@ -94,6 +96,51 @@ Result<Json> ParseJson(std::string_view text, int max_depth) {
   Builder builder(out, max_depth);
   if (Json::sax_parse(text.begin(), text.end(), &builder)) return out;
   return MakeError(ErrorCode::kInvalidArgument, builder.refusal());
+}
+
+void AppendJsonString(std::string& out, std::string_view text) {
+  constexpr char kHex[] = "0123456789abcdef";
+  const auto is_wide = [](char c) { return static_cast<unsigned char>(c) >= 0x80; };
+  if (std::any_of(text.begin(), text.end(), is_wide) && !IsValidUtf8(text)) {
+    out += DumpJson(Json(std::string(text)));
+    return;
+  }
+  out += '"';
+  size_t done = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    if (c >= 0x20 && c != '"' && c != '\\') continue;
+    out += text.substr(done, i - done);
+    done = i + 1;
+    out += '\\';
+    switch (c) {
+      case '\b':
+        out += 'b';
+        break;
+      case '\f':
+        out += 'f';
+        break;
+      case '\n':
+        out += 'n';
+        break;
+      case '\r':
+        out += 'r';
+        break;
+      case '\t':
+        out += 't';
+        break;
+      case '"':
+      case '\\':
+        out += static_cast<char>(c);
+        break;
+      default:
+        out += "u00";
+        out += kHex[c >> 4];
+        out += kHex[c & 15];
+    }
+  }
+  out += text.substr(done);
+  out += '"';
 }
 
 std::string DumpJson(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }

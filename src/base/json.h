@@ -17,5 +17,7 @@ using Json = nlohmann::ordered_json;
 Result<Json> ParseJson(std::string_view text, int max_depth);
 // Compact text; invalid UTF-8 becomes U+FFFD, NaN and infinities become null. Never throws on bounded depth.
 std::string DumpJson(const Json& value);
+// The text as a JSON string with its quotes, byte for byte as DumpJson writes it.
+void AppendJsonString(std::string& out, std::string_view text);
 
 }  // namespace base

@@ -91,5 +91,15 @@ TEST(Json, DumpReplacesHalfCharactersAndNonFiniteNumbers) {
   EXPECT_EQ(DumpJson(value), "{\"t\":\"a\xEF\xBF\xBD\",\"n\":null}");
 }
 
+TEST(Json, AStringAloneIsWrittenAsWithinADocument) {
+  std::vector<std::string> texts = {"", "plain", "\"\\/", "é漢🙂", "a\xF0\x9F", "\xC0\xAF\"", "\xED\xA0\x80", "end\\"};
+  for (int c = 0; c < 256; ++c) texts.push_back("a" + std::string(1, static_cast<char>(c)) + "b");
+  for (const std::string& text : texts) {
+    std::string out = "x";
+    AppendJsonString(out, text);
+    EXPECT_EQ(out, "x" + DumpJson(Json(text))) << text;
+  }
+}
+
 }  // namespace
 }  // namespace base

@@ -97,7 +97,7 @@ class KeptAnswer final : public Responder {
  public:
   void Send(HttpResponse response) override { status = response.status, body = response.body, ended = true; }
   void StartStream(HttpResponse head) override { status = head.status, streamed = true; }
-  bool Write(std::string bytes) override { return body += bytes, true; }
+  bool Write(std::string_view bytes) override { return body += bytes, true; }
   void End() override { ended = true; }
   void OnGone(std::function<void()> callback) override { gone = std::move(callback); }
 

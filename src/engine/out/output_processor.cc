@@ -56,7 +56,8 @@ struct OutputProcessor::Request {
   bool begun = false;  // the first output has gone out
   bool prompt_counted = false;
   int64_t longest_generation = 0;
-  bool dropped = false;  // guarded by mutex_: aborted, no callback any more
+  bool dropped = false;      // guarded by mutex_: aborted, no callback any more
+  std::vector<size_t> news;  // of the output thread: places in the batch
 };
 
 OutputProcessor::OutputProcessor(Options options) : options_(std::move(options)) {
@@ -92,7 +93,7 @@ void OutputProcessor::Add(NewRequest added) {
   }
   const std::lock_guard lock(mutex_);
   for (const Sequence& sequence : request->sequences) {
-    CHECK(sequences_.emplace(sequence.id, std::pair(request.get(), sequence.index)).second, "sequence ", sequence.id);
+    CHECK(sequences_.emplace(sequence.id, Live{request, sequence.index}).second, "sequence ", sequence.id);
   }
   CHECK(requests_.emplace(request->handle, request).second, "request ", request->handle);
 }
@@ -148,14 +149,18 @@ void OutputProcessor::Push(std::vector<CoreOutput> outputs) {
     const std::lock_guard lock(queue_mutex_);
     if (stop_) return;
     const uint64_t step = ++step_;
+    const bool behind = !queue_.empty();
+    if (behind && queue_index_.empty())
+      for (size_t i = 0; i < queue_.size(); ++i) queue_index_.emplace(queue_[i].output.id, i);
     for (CoreOutput& output : outputs) {
       const Report report = {step, now, static_cast<int64_t>(output.new_token_ids.size())};
-      const auto [place, added] = queue_index_.emplace(output.id, queue_.size());
-      if (added) {
-        queue_.push_back({std::move(output), {report}});
+      const auto place = behind ? queue_index_.emplace(output.id, queue_.size()) : std::pair(queue_index_.end(), true);
+      if (place.second) {
+        queue_.push_back({std::move(output), report, {}});
       } else {
-        Merge(queue_[place->second].output, output);
-        queue_[place->second].reports.push_back(report);
+        Pending& earlier = queue_[place.first->second];
+        Merge(earlier.output, output);
+        earlier.later.push_back(report);
       }
     }
   }
@@ -174,8 +179,9 @@ size_t OutputProcessor::num_requests() const {
 }
 
 void OutputProcessor::Run() {
+  std::vector<Pending> batch;
   for (;;) {
-    std::vector<Pending> batch;
+    batch.clear();
     {
       std::unique_lock lock(queue_mutex_);
       queue_wake_.wait(lock, [this] { return stop_ || !queue_.empty(); });
@@ -183,72 +189,79 @@ void OutputProcessor::Run() {
       batch.swap(queue_);
       queue_index_.clear();
     }
-    Process(std::move(batch));
+    Process(batch);
   }
 }
 
-std::shared_ptr<OutputProcessor::Request> OutputProcessor::Find(RequestId id, Sequence*& sequence) {
-  const std::lock_guard lock(mutex_);
-  const auto found = sequences_.find(id);
-  if (found == sequences_.end()) return nullptr;
-  sequence = &found->second.first->sequences[static_cast<size_t>(found->second.second)];
-  return requests_.at(found->second.first->handle);
-}
-
-void OutputProcessor::Process(std::vector<Pending> batch) {
+void OutputProcessor::Process(std::vector<Pending>& batch) {
+  found_.assign(batch.size(), {});
+  {
+    const std::lock_guard lock(mutex_);
+    for (size_t i = 0; i < batch.size(); ++i) {
+      const auto live = sequences_.find(batch[i].output.id);
+      if (live != sequences_.end()) found_[i] = live->second;
+    }
+  }
   // Choices of one request that have news together go out together, in the order in which they first reported.
-  std::vector<uint64_t> order;
-  std::unordered_map<uint64_t, std::vector<Pending*>> by_request;
+  order_.clear();
   Steps steps;
-  for (Pending& pending : batch) {
-    Sequence* sequence = nullptr;
-    const std::shared_ptr<Request> request = Find(pending.output.id, sequence);
-    if (!request) continue;
-    std::vector<Pending*>& members = by_request[request->handle];
-    if (members.empty()) order.push_back(request->handle);
-    members.push_back(&pending);
-    const std::lock_guard work(request->work);
-    Measure(*request, *sequence, pending, steps);
+  int64_t generated = 0;
+  for (size_t i = 0; i < batch.size(); ++i) {
+    if (!found_[i].request) continue;
+    Request& request = *found_[i].request;
+    if (request.news.empty()) order_.push_back(i);
+    request.news.push_back(i);
+    const std::lock_guard work(request.work);
+    generated += Measure(request, request.sequences[static_cast<size_t>(found_[i].index)], batch[i], steps);
   }
   // Before any callback: whoever has seen a request end finds it in the metrics.
+  if (generated > 0) options_.metrics->CountGenerated(generated);
   for (const auto& [step, tokens] : steps) options_.metrics->ObserveStep(tokens.computed_prompt, tokens.generated);
-  for (const uint64_t handle : order) {
+  for (const size_t first : order_) {
+    const std::shared_ptr<Request> request = std::move(found_[first].request);
     RequestOutput out;
-    std::shared_ptr<Request> request;
-    for (Pending* pending : by_request[handle]) {
-      Sequence* sequence = nullptr;
-      const std::shared_ptr<Request> found = Find(pending->output.id, sequence);
-      if (!found) continue;  // aborted meanwhile, or ended by a sibling's error
-      request = found;
+    bool has_news = false;
+    for (const size_t i : request->news) {
       const std::lock_guard work(request->work);
-      ApplyReport(*request, *sequence, *pending, out);
+      Sequence& sequence = request->sequences[static_cast<size_t>(found_[i].index)];
+      if (!sequence.live) continue;  // aborted meanwhile, or ended by a sibling's error
+      has_news = true;
+      ApplyReport(*request, sequence, batch[i], out);
     }
-    if (request) Deliver(request, std::move(out));
+    request->news.clear();
+    if (has_news) Deliver(request, std::move(out));
   }
+  found_.clear();
 }
 
-void OutputProcessor::Measure(Request& request, Sequence& sequence, const Pending& pending, Steps& steps) {
+int64_t OutputProcessor::Measure(Request& request, Sequence& sequence, const Pending& pending, Steps& steps) {
   FinishedSequence& facts = sequence.facts;
   const CoreOutput& output = pending.output;
   if (output.cached_tokens >= 0) facts.num_cached_tokens = output.cached_tokens;
   if (output.scheduled_us != 0) facts.scheduled_us = output.scheduled_us;
   facts.num_preemptions = std::max(facts.num_preemptions, output.num_preemptions);
-  for (const Report& report : pending.reports) {
-    if (report.num_tokens == 0) continue;
-    options_.metrics->CountGenerated(report.num_tokens);
+  const int64_t before = facts.num_generation_tokens;
+  const auto measure = [&](const Report& report) {
+    if (report.num_tokens == 0) return;
     facts.num_generation_tokens += report.num_tokens;
-    steps[report.step].generated += report.num_tokens;
+    const auto known =
+        std::find_if(steps.rbegin(), steps.rend(), [&](const auto& s) { return s.first == report.step; });
+    StepTokens& step = known == steps.rend() ? steps.emplace_back(report.step, StepTokens()).second : known->second;
+    step.generated += report.num_tokens;
     if (facts.first_token_us == 0) {
       facts.first_token_us = report.time_us;
       options_.metrics->ObserveTimeToFirstToken(static_cast<double>(report.time_us - facts.arrival_us) * 1e-6);
-      steps[report.step].computed_prompt += facts.num_prompt_tokens - facts.num_cached_tokens;
+      step.computed_prompt += facts.num_prompt_tokens - facts.num_cached_tokens;
       if (!request.prompt_counted) options_.metrics->CountPrompt(facts.num_prompt_tokens, facts.num_cached_tokens);
       request.prompt_counted = true;
     } else {
       options_.metrics->ObserveInterTokenLatency(static_cast<double>(report.time_us - facts.last_token_us) * 1e-6);
     }
     facts.last_token_us = report.time_us;
-  }
+  };
+  measure(pending.report);
+  for (const Report& report : pending.later) measure(report);
+  return facts.num_generation_tokens - before;
 }
 
 void OutputProcessor::ApplyReport(Request& request, Sequence& sequence, Pending& pending, RequestOutput& out) {

@@ -68,18 +68,24 @@ class OutputProcessor {
   };
   struct Pending {
     CoreOutput output = {};
-    std::vector<Report> reports = {};
+    Report report = {};
+    std::vector<Report> later = {};  // merged into it while the thread was behind
+  };
+  // A sequence that has not ended, and its request.
+  struct Live {
+    std::shared_ptr<Request> request = {};
+    int index = 0;  // of the choice
   };
   struct StepTokens {
     int64_t computed_prompt = 0, generated = 0;
   };
-  using Steps = std::unordered_map<uint64_t, StepTokens>;
+  using Steps = std::vector<std::pair<uint64_t, StepTokens>>;
 
   void Run();
-  void Process(std::vector<Pending> batch);
-  std::shared_ptr<Request> Find(RequestId id, Sequence*& sequence);
+  void Process(std::vector<Pending>& batch);
   void ApplyReport(Request& request, Sequence& sequence, Pending& pending, RequestOutput& out);
-  void Measure(Request& request, Sequence& sequence, const Pending& pending, Steps& steps);
+  // Returns the tokens that were generated.
+  int64_t Measure(Request& request, Sequence& sequence, const Pending& pending, Steps& steps);
   void EndSequence(Request& request, Sequence& sequence, FinishReason reason);
   void EndRequest(Request& request);
   void Deliver(const std::shared_ptr<Request>& request, RequestOutput out);
@@ -91,15 +97,18 @@ class OutputProcessor {
   std::mutex queue_mutex_;
   std::condition_variable queue_wake_;
   std::vector<Pending> queue_;                         // guarded by queue_mutex_
-  std::unordered_map<RequestId, size_t> queue_index_;  // guarded; place in queue_
+  std::unordered_map<RequestId, size_t> queue_index_;  // guarded; place in queue_, made once a second step is queued
   uint64_t step_ = 0;                                  // guarded; steps pushed so far
   bool stop_ = false;                                  // guarded; what is pushed afterwards has no reader
 
   mutable std::mutex mutex_;
-  std::condition_variable changed_;                                    // a callback returned, or a request ended
-  std::unordered_map<uint64_t, std::shared_ptr<Request>> requests_;    // guarded by mutex_
-  std::unordered_map<RequestId, std::pair<Request*, int>> sequences_;  // guarded; live ones, with their choice
-  const Request* calling_ = nullptr;                                   // guarded; whose callback runs
+  std::condition_variable changed_;                                  // a callback returned, or a request ended
+  std::unordered_map<uint64_t, std::shared_ptr<Request>> requests_;  // guarded by mutex_
+  std::unordered_map<RequestId, Live> sequences_;                    // guarded
+  const Request* calling_ = nullptr;                                 // guarded; whose callback runs
+
+  std::vector<Live> found_;    // of the batch, by its place; of the output thread, as the next
+  std::vector<size_t> order_;  // first places of the requests with news
 
   std::thread thread_;  // last: starts when everything else is there
 };

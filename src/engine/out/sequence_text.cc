@@ -47,14 +47,16 @@ SequenceText::Update SequenceText::Add(std::span<const int32_t> new_token_ids, b
   text_.erase(0, keep_from);
   taken_ -= keep_from;
 
-  std::vector<size_t> ends = {text_.size()};  // of the text at each token boundary
+  const bool may_stop = !params_.stop.empty();
+  std::vector<size_t> ends;  // of the text at each token boundary; only stop strings need them
+  if (may_stop) ends.push_back(text_.size());
   for (size_t i = 0; i < new_token_ids.size(); ++i) {
     const bool silent = stopped_by_token && !params_.include_stop_str_in_output && i + 1 == new_token_ids.size();
     if (!silent) text_ += stream_->Push(new_token_ids[i]);
-    ends.push_back(text_.size());
+    if (may_stop) ends.push_back(text_.size());
   }
   Update update = {new_token_ids.size(), {}};
-  if (params_.stop.empty() || num_tokens_ <= params_.min_tokens) return update;
+  if (!may_stop || num_tokens_ <= params_.min_tokens) return update;
   const size_t checked_from = ends[static_cast<size_t>(std::max<int64_t>(params_.min_tokens - num_before, 0))];
   const auto found = FindStop(checked_from);
   if (!found) return update;

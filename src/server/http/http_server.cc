@@ -1,4 +1,6 @@
-// The HTTP/1.1 server over Boost.Beast and Asio: one session object a connection, each on its own strand.
+// The HTTP/1.1 server over Boost.Beast and Asio: one session object a connection, each on its own strand; but an
+// answer's bytes go to the socket on the thread that gives them, so that an event costs one system call and wakes
+// nobody.
 #include "server/http/http_server.h"
 
 #include <sys/socket.h>
@@ -11,8 +13,9 @@
 #include <boost/asio.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
+#include <cerrno>
+#include <charconv>
 #include <condition_variable>
-#include <deque>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -93,55 +96,45 @@ class Session : public Responder, public std::enable_shared_from_this<Session> {
     });
   }
 
+  // Answers go out on the thread that gives them, as far as the socket takes them; the rest follows on the strand.
   void Send(HttpResponse response) override {
-    if (gone_.load(std::memory_order_acquire)) return;
-    Post([self = shared_from_this(), response = std::move(response)]() mutable {
-      if (!self->answering_ || self->head_sent_) return;
-      const std::string body = std::move(response.body);
-      std::string text = self->Head(response);
-      AppendHeader(text, "Content-Length", std::to_string(body.size()));
-      text += "\r\n";
-      if (!self->head_request_) text += body;
-      self->head_sent_ = self->ended_ = true;
-      self->Enqueue(std::move(text));
-    });
+    const std::lock_guard lock(out_mutex_);
+    if (!answering_ || head_sent_) return;
+    AppendHead(response);
+    AppendHeader(pending_, "Content-Length", std::to_string(response.body.size()));
+    pending_ += "\r\n";
+    if (!head_request_) pending_ += response.body;
+    head_sent_ = ended_ = true;
+    Flush();
   }
   void StartStream(HttpResponse head) override {
-    if (gone_.load(std::memory_order_acquire)) return;
-    Post([self = shared_from_this(), head = std::move(head)] {
-      if (!self->answering_ || self->head_sent_) return;
-      if (!self->chunked_) self->keep_alive_ = false;  // the end of the connection is the end of the body
-      std::string text = self->Head(head);
-      if (self->chunked_) AppendHeader(text, "Transfer-Encoding", "chunked");
-      AppendHeader(text, "Cache-Control", "no-cache");
-      text += "\r\n";
-      self->head_sent_ = true;
-      self->Enqueue(std::move(text));
-    });
+    const std::lock_guard lock(out_mutex_);
+    if (!answering_ || head_sent_) return;
+    if (!chunked_) keep_alive_ = false;  // the end of the connection is the end of the body
+    AppendHead(head);
+    if (chunked_) AppendHeader(pending_, "Transfer-Encoding", "chunked");
+    pending_ += "Cache-Control: no-cache\r\n\r\n";
+    head_sent_ = true;
+    Flush();
   }
-  bool Write(std::string bytes) override {
+  bool Write(std::string_view bytes) override {
     if (gone_.load(std::memory_order_acquire)) return false;
     if (bytes.empty()) return true;
-    const size_t backlog = backlog_bytes_.fetch_add(bytes.size()) + bytes.size();
-    const bool too_slow = backlog > base::kMaxStreamBacklogBytes;
-    Post([self = shared_from_this(), bytes = std::move(bytes), too_slow]() mutable {
-      if (!self->answering_ || !self->head_sent_ || self->ended_) return;
-      if (too_slow) return self->Disconnect();
-      self->EnqueueChunk(std::move(bytes));
-    });
-    return !too_slow;
+    const std::lock_guard lock(out_mutex_);
+    if (!answering_ || !head_sent_ || ended_) return !gone_.load(std::memory_order_acquire);
+    if (head_request_) return true;
+    AppendChunk(bytes);
+    Flush();
+    if (pending_.size() + out_.size() - written_ <= base::kMaxStreamBacklogBytes) return true;
+    Post([self = shared_from_this()] { self->Disconnect(); });
+    return false;
   }
   void End() override {
-    if (gone_.load(std::memory_order_acquire)) return;
-    Post([self = shared_from_this()] {
-      if (!self->answering_ || !self->head_sent_ || self->ended_) return;
-      self->ended_ = true;
-      if (self->chunked_ && !self->head_request_) {
-        self->Enqueue("0\r\n\r\n");
-      } else {
-        self->Pump();
-      }
-    });
+    const std::lock_guard lock(out_mutex_);
+    if (!answering_ || !head_sent_ || ended_) return;
+    ended_ = true;
+    if (chunked_ && !head_request_) pending_ += "0\r\n\r\n";
+    Flush();
   }
   void OnGone(std::function<void()> gone) override {
     if (gone_.load(std::memory_order_acquire)) return gone();
@@ -150,7 +143,7 @@ class Session : public Responder, public std::enable_shared_from_this<Session> {
     const bool posted = Post([self = shared_from_this(), gone, work]() mutable {
       if (self->gone_) {
         asio::post(self->shared_->workers, std::move(gone));
-      } else if (self->answering_ && !self->ended_) {
+      } else if (self->answering_ && !self->HasEnded()) {
         self->on_gone_ = std::move(gone);
       }
     });
@@ -251,6 +244,7 @@ class Session : public Responder, public std::enable_shared_from_this<Session> {
 
   void BeginAnswer(bool keep_alive, bool head_request, bool chunked) {
     Disarm();
+    const std::lock_guard lock(out_mutex_);
     answering_ = true;
     head_sent_ = ended_ = false;
     keep_alive_ = keep_alive;
@@ -276,66 +270,95 @@ class Session : public Responder, public std::enable_shared_from_this<Session> {
     });
   }
 
-  std::string Head(const HttpResponse& response) {
+  bool HasEnded() {
+    const std::lock_guard lock(out_mutex_);
+    return ended_;
+  }
+
+  // With out_mutex_, as the next two.
+  void AppendHead(const HttpResponse& response) {
     if (shared_->draining) keep_alive_ = false;
-    std::string text =
+    pending_ +=
         base::StrCat("HTTP/1.1 ", response.status, " ",
                      std::string_view(http::obsolete_reason(static_cast<http::status>(response.status))), "\r\n");
-    if (!response.content_type.empty()) AppendHeader(text, "Content-Type", response.content_type);
-    for (const auto& [name, value] : response.headers) AppendHeader(text, name, value);
-    AppendHeader(text, "Connection", keep_alive_ ? "keep-alive" : "close");
-    return text;
+    if (!response.content_type.empty()) AppendHeader(pending_, "Content-Type", response.content_type);
+    for (const auto& [name, value] : response.headers) AppendHeader(pending_, name, value);
+    AppendHeader(pending_, "Connection", keep_alive_ ? "keep-alive" : "close");
   }
 
-  void EnqueueChunk(std::string bytes) {
-    if (head_request_) return;
-    streamed_bytes_ += bytes.size();
-    if (!chunked_) return Enqueue(std::move(bytes));
-    char size[24];
-    std::snprintf(size, sizeof size, "%zx\r\n", bytes.size());
-    Enqueue(size + std::move(bytes) + "\r\n");
+  void AppendChunk(std::string_view bytes) {
+    if (!chunked_) return void(pending_ += bytes);
+    char size[2 * sizeof(size_t)];
+    pending_.append(size, std::to_chars(size, size + sizeof size, bytes.size(), 16).ptr);
+    pending_ += "\r\n";
+    pending_ += bytes;
+    pending_ += "\r\n";
   }
 
-  void Enqueue(std::string text) {
-    pending_.push_back(std::move(text));
-    Pump();
-  }
-
-  // Writes all that is queued in one operation; when the answer has ended and is out, turns to the next request.
-  void Pump() {
-    if (writing_ || !answering_) return;
-    if (pending_.empty()) {
-      if (ended_) FinishAnswer();
+  // Sends what is pending, unless the strand is busy with earlier bytes. What the socket does not take at once, the
+  // strand writes; it also turns to the next request when the answer is out, and ends a connection that is broken.
+  void Flush() {
+    if (writing_) return;
+    size_t sent = 0;
+    while (sent < pending_.size()) {
+      const ssize_t took =
+          ::send(socket_.native_handle(), pending_.data() + sent, pending_.size() - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+      if (took > 0) {
+        sent += static_cast<size_t>(took);
+      } else if (took == 0 || errno != EINTR) {
+        break;
+      }
+    }
+    if (sent == pending_.size()) {
+      pending_.clear();
+      if (ended_) Post([self = shared_from_this()] { self->FinishAnswer(); });
       return;
     }
-    out_.clear();
-    for (const std::string& text : pending_) out_ += text;
-    pending_.clear();
+    // A broken socket says so again to the strand.
+    pending_.erase(0, sent);
     writing_ = true;
-    written_ = 0;
-    WriteSome(std::exchange(streamed_bytes_, 0));
+    Post([self = shared_from_this()] { self->WritePending(); });
+  }
+
+  // On the strand: writes all that is pending.
+  void WritePending() {
+    if (!answering_) return;
+    bool ended = false;
+    {
+      const std::lock_guard lock(out_mutex_);
+      out_.swap(pending_);
+      written_ = 0;
+      writing_ = !out_.empty();
+      ended = ended_;
+    }
+    if (!out_.empty()) return WriteSome();
+    if (ended) FinishAnswer();
   }
 
   // The deadline is for each piece that the client takes, not for the whole.
-  void WriteSome(size_t streamed) {
+  void WriteSome() {
     Arm(base::kWriteTimeoutSeconds);
-    socket_.async_write_some(asio::buffer(out_) + written_,
-                             [self = shared_from_this(), streamed](ErrorCode error, size_t bytes) {
-                               self->written_ += bytes;
-                               if (!error && self->written_ < self->out_.size()) return self->WriteSome(streamed);
-                               self->writing_ = false;
-                               self->backlog_bytes_ -= streamed;
-                               if (error) return self->Disconnect();
-                               self->Disarm();
-                               self->Pump();
-                             });
+    socket_.async_write_some(asio::buffer(out_) + written_, [self = shared_from_this()](ErrorCode error, size_t bytes) {
+      if (error) return self->Disconnect();
+      if (!self->answering_) return;
+      bool done = false;
+      {
+        const std::lock_guard lock(self->out_mutex_);
+        self->written_ += bytes;
+        done = self->written_ == self->out_.size();
+        if (done) self->out_.clear(), self->written_ = 0;
+      }
+      if (!done) return self->WriteSome();
+      self->Disarm();
+      self->WritePending();
+    });
   }
 
   void FinishAnswer() {
-    EndAnswer();
-    if (out_.capacity() > base::kMaxPipelinedBytes) std::string().swap(out_);
+    if (!answering_) return;
+    const bool keep_alive = EndAnswer();
     if (refused_) return Linger();
-    if (!keep_alive_ || shared_->draining) return Disconnect();
+    if (!keep_alive || shared_->draining) return Disconnect();
     if (!watching_) return ReadHead();
     Arm(base::kIdleConnectionSeconds);  // the pending read goes on with the next request
     if (buffer_.size() == 0) return;
@@ -363,28 +386,37 @@ class Session : public Responder, public std::enable_shared_from_this<Session> {
                             });
   }
 
-  void EndAnswer() {
-    if (!answering_) return;
-    answering_ = false;
+  // Whether another may follow on this connection.
+  bool EndAnswer() {
+    if (!answering_) return false;
+    bool keep_alive = false;
+    {
+      const std::lock_guard lock(out_mutex_);
+      answering_ = false;
+      keep_alive = keep_alive_;
+      pending_.clear();
+      if (pending_.capacity() > base::kMaxPipelinedBytes) std::string().swap(pending_);
+      // An unfinished operation may still look at its bytes.
+      if (!writing_ && out_.capacity() > base::kMaxPipelinedBytes) std::string().swap(out_);
+    }
     on_gone_ = nullptr;
-    backlog_bytes_ = 0;
     --shared_->active;
     {
       const std::lock_guard lock(shared_->mutex);
     }  // a waiter is either before its look at `active` or asleep
     shared_->idle.notify_all();
+    return keep_alive;
   }
 
   void Disconnect() {
     gone_ = true;
-    if (answering_ && !ended_ && on_gone_) asio::post(shared_->workers, std::move(on_gone_));
+    if (answering_ && on_gone_ && !HasEnded()) asio::post(shared_->workers, std::move(on_gone_));
     Disarm();
     deadline_.cancel();
+    EndAnswer();  // before the close: nobody may send on a descriptor that is another's by then
     ErrorCode ignored;
     socket_.shutdown(Socket::shutdown_both, ignored);
     socket_.close(ignored);
-    pending_.clear();
-    EndAnswer();
   }
 
   const std::shared_ptr<Shared> shared_;
@@ -394,18 +426,19 @@ class Session : public Responder, public std::enable_shared_from_this<Session> {
       deadline_;
   beast::flat_buffer buffer_{base::kMaxRequestHeaderBytes + base::kMaxPipelinedBytes};
   std::optional<http::request_parser<http::string_body>> parser_;
-  std::string interim_, out_;
-  std::deque<std::string> pending_;
+  std::string interim_;
   std::function<void()> on_gone_;
-  size_t streamed_bytes_ = 0;  // of pending_
-  size_t written_ = 0;         // of out_
   size_t discarded_bytes_ = 0;
-  bool refused_ = false, lingering_ = false, resumes_ = false;
-  bool reading_body_ = false, answering_ = false, head_sent_ = false, ended_ = false, writing_ = false,
-       watching_ = false;
-  bool keep_alive_ = true, head_request_ = false, chunked_ = true;
+  bool refused_ = false, lingering_ = false, resumes_ = false, reading_body_ = false, watching_ = false;
+
+  std::mutex out_mutex_;    // guards what follows, and the descriptor while an answer is being given
+  std::string pending_;     // to be sent
+  std::string out_;         // what the strand is writing; it alone changes it
+  size_t written_ = 0;      // of out_
+  bool writing_ = false;    // the strand has bytes to write
+  bool answering_ = false;  // changed on the strand only, which reads it without the lock
+  bool head_sent_ = false, ended_ = false, keep_alive_ = true, head_request_ = false, chunked_ = true;
   std::atomic<bool> gone_{false};
-  std::atomic<size_t> backlog_bytes_{0};
 };
 
 // A request's own view of its session; dead once the next request has begun.
@@ -431,7 +464,7 @@ class Session::Turn : public Responder {
     streaming_ = true;
     session_->StartStream(std::move(head));
   }
-  bool Write(std::string bytes) override { return !over_ && session_->Write(std::move(bytes)); }
+  bool Write(std::string_view bytes) override { return !over_ && session_->Write(bytes); }
   void End() override {
     if (streaming_ && !over_.exchange(true)) session_->End();
   }

@@ -39,9 +39,10 @@ class Responder {
   virtual void Send(HttpResponse response) = 0;
   // Sends the head; its body is ignored.
   virtual void StartStream(HttpResponse head) = 0;
-  // Queues bytes of a streamed body. Never blocks: a client that lets more than base::kMaxStreamBacklogBytes pile up,
-  // or takes nothing for base::kWriteTimeoutSeconds, is disconnected. False once the client has gone.
-  virtual bool Write(std::string bytes) = 0;
+  // Sends bytes of a streamed body at once, or queues them while the client has not taken the earlier ones. Never
+  // blocks: a client that lets more than base::kMaxStreamBacklogBytes pile up, or takes nothing for
+  // base::kWriteTimeoutSeconds, is disconnected. False once the client has gone.
+  virtual bool Write(std::string_view bytes) = 0;
   virtual void End() = 0;
   // `gone` is called once, on a server thread, if the client goes before the answer has ended (a half-closed connection
   // counts as gone); at once if it has gone already.

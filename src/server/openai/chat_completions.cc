@@ -109,6 +109,7 @@ class StreamedChat : public AnswerWriter, ChatAnswer {
   StreamedChat(const ApiContext& context, ChatCompletionRequest request, std::shared_ptr<Responder> responder)
       : ChatAnswer(context, std::move(request)),
         tokens_(request_.params.n),
+        events_(request_.params.n),
         stream_(std::move(responder), AnswerHeaders(context_, request_)) {}
 
   void Output(size_t, RequestOutput& output) override {
@@ -152,6 +153,14 @@ class StreamedChat : public AnswerWriter, ChatAnswer {
     const size_t i = static_cast<size_t>(news.index);
     tokens_[i] += static_cast<int64_t>(news.token_ids.size());
     if (news.text.empty() && !news.finish && !request_.logprobs && !request_.return_token_ids) return;
+    const bool plain = !news.finish && !request_.logprobs && !request_.return_token_ids && !request_.continuous_usage;
+    if (!plain) return stream_.Event(NewsChunk(news));
+    if (!events_[i].ready()) events_[i] = TextEvent(NewsChunk({.index = news.index}), "content");
+    stream_.Event(events_[i], news.text);
+  }
+
+  base::Json NewsChunk(const ChoiceOutput& news) const {
+    const size_t i = static_cast<size_t>(news.index);
     base::Json delta = base::Json::object();
     delta["content"] = news.text;
     base::Json chunk = Chunk(i, std::move(delta), LogprobsJson(news.logprobs), FinishReasonJson(news.finish));
@@ -159,7 +168,7 @@ class StreamedChat : public AnswerWriter, ChatAnswer {
     if (news.finish) choice["stop_reason"] = StopReasonJson(news.stop_reason);
     choice["token_ids"] = request_.return_token_ids ? base::Json(news.token_ids) : base::Json();
     if (news.finish && !request_.include_usage) chunk["system_fingerprint"] = context_.system_fingerprint;
-    stream_.Event(chunk);
+    return chunk;
   }
 
   base::Json Chunk(size_t index, base::Json delta, base::Json logprobs, base::Json finish) const {
@@ -177,7 +186,8 @@ class StreamedChat : public AnswerWriter, ChatAnswer {
     return chunk;
   }
 
-  std::vector<int64_t> tokens_;  // generated, by choice
+  std::vector<int64_t> tokens_;    // generated, by choice
+  std::vector<TextEvent> events_;  // of plain news, by choice
   EventStream stream_;
 };
 

@@ -22,6 +22,8 @@ struct CompletionRequest : CommonRequest {
 struct Choice : ChoiceOutput {
   int64_t text_offset = 0;  // of the next token, for streams
   bool echoed = false, started = false;
+  int64_t num_tokens = 0;  // for streams, as the next
+  TextEvent event = {};
 };
 
 // What both forms of the answer need: the request, its prompts, and the JSON of logprobs.
@@ -152,11 +154,24 @@ class StreamedCompletion : public AnswerWriter, CompletionAnswer {
  private:
   void SendChoice(size_t prompt, const ChoiceOutput& news) {
     Choice& choice = ChoiceOf(prompt, news.index);
-    const Prompt& asked = request_.prompts[prompt];
     if (news.text.empty() && news.token_ids.empty() && !choice.started && !news.finish) return;
     choice.started = true;
     const bool echoes = request_.echo && !choice.echoed, first = !choice.echoed;
     choice.echoed = true;
+    if (!request_.prompt_only) {
+      choice.num_tokens += static_cast<int64_t>(news.token_ids.size());
+      usage_.completion_tokens += static_cast<int64_t>(news.token_ids.size());
+    }
+    const bool plain = !first && !news.finish && !request_.logprobs && !request_.return_token_ids &&
+                       !request_.continuous_usage && !request_.prompt_only;
+    if (!plain) return stream_.Event(Chunk(prompt, choice, news, echoes, first));
+    if (!choice.event.ready())
+      choice.event = TextEvent(Chunk(prompt, choice, {.index = news.index}, false, false), "text");
+    stream_.Event(choice.event, news.text);
+  }
+
+  base::Json Chunk(size_t prompt, Choice& choice, const ChoiceOutput& news, bool echoes, bool first) {
+    const Prompt& asked = request_.prompts[prompt];
     base::Json json = base::Json::object();
     json["index"] = prompt * request_.params.n + news.index;
     std::string text = echoes && !request_.return_token_ids ? asked.text : "";
@@ -169,18 +184,13 @@ class StreamedCompletion : public AnswerWriter, CompletionAnswer {
     json["stop_reason"] = StopReasonJson(news.stop_reason);
     json["prompt_token_ids"] = first && request_.return_token_ids ? base::Json(asked.ids) : base::Json();
     json["token_ids"] = request_.return_token_ids ? base::Json(news.token_ids) : base::Json();
-    if (!request_.prompt_only) {
-      choice.token_ids.insert(choice.token_ids.end(), news.token_ids.begin(), news.token_ids.end());
-      usage_.completion_tokens += static_cast<int64_t>(news.token_ids.size());
-    }
     base::Json chunk = Envelope();
     chunk["choices"] = base::Json::array({std::move(json)});
     if (news.finish && !request_.include_usage) chunk["system_fingerprint"] = context_.system_fingerprint;
     if (request_.continuous_usage)
-      chunk["usage"] = UsageJson({.prompt_tokens = static_cast<int64_t>(asked.ids.size()),
-                                  .completion_tokens = static_cast<int64_t>(choice.token_ids.size())},
-                                 false);
-    stream_.Event(chunk);
+      chunk["usage"] = UsageJson(
+          {.prompt_tokens = static_cast<int64_t>(asked.ids.size()), .completion_tokens = choice.num_tokens}, false);
+    return chunk;
   }
 
   EventStream stream_;

@@ -3,6 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/check.h"
+#include "base/strings.h"
+
 namespace vllm {
 namespace {
 
@@ -93,9 +96,31 @@ void EventStream::Open() {
   responder_->StartStream({.content_type = "text/event-stream; charset=utf-8", .headers = headers_});
 }
 
+TextEvent::TextEvent(const base::Json& json, std::string_view key) {
+  const std::string whole = base::DumpJson(json), place = base::StrCat("\"", key, "\":\"\"");
+  const size_t at = whole.find(place);  // quotes inside of texts are escaped: it can be nothing else
+  CHECK(at != std::string::npos, "an event has no empty ", key);
+  const size_t text = at + place.size() - 2;
+  head_ = base::StrCat("data: ", std::string_view(whole).substr(0, text));
+  tail_ = base::StrCat(std::string_view(whole).substr(text + 2), "\n\n");
+}
+
+void TextEvent::AppendTo(std::string& out, std::string_view text) const {
+  out += head_;
+  base::AppendJsonString(out, text);
+  out += tail_;
+}
+
 void EventStream::Event(const base::Json& data) {
   Open();
-  responder_->Write("data: " + base::DumpJson(data) + "\n\n");
+  responder_->Write(base::StrCat("data: ", base::DumpJson(data), "\n\n"));
+}
+
+void EventStream::Event(const TextEvent& event, std::string_view text) {
+  Open();
+  buffer_.clear();
+  event.AppendTo(buffer_, text);
+  responder_->Write(buffer_);
 }
 
 void EventStream::Fail(const ApiError& error) {

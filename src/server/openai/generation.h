@@ -3,6 +3,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "server/openai/api_context.h"
@@ -30,12 +31,27 @@ class AnswerWriter {
 void Generate(const ApiContext& context, const CommonRequest& common, std::vector<Prompt> prompts,
               std::shared_ptr<Responder> responder, std::unique_ptr<AnswerWriter> writer);
 
+// An event that differs from the one before in one text only: the JSON around it is made once.
+class TextEvent {
+ public:
+  TextEvent() = default;
+  // `json` has one member `key` that is "".
+  TextEvent(const base::Json& json, std::string_view key);
+  bool ready() const { return !head_.empty(); }
+  // Appends the event with this text.
+  void AppendTo(std::string& out, std::string_view text) const;
+
+ private:
+  std::string head_, tail_;
+};
+
 // The stream side that both endpoints share: head before the first event, events, the end marker.
 class EventStream {
  public:
   EventStream(std::shared_ptr<Responder> responder, HttpHeaders headers)
       : responder_(std::move(responder)), headers_(std::move(headers)) {}
   void Event(const base::Json& data);
+  void Event(const TextEvent& event, std::string_view text);
   // Sends an error: a plain response before the first event, an event after it. Ends the stream.
   void Fail(const ApiError& error);
   void Done();
@@ -47,6 +63,7 @@ class EventStream {
   std::shared_ptr<Responder> responder_;
   HttpHeaders headers_;
   bool open_ = false;
+  std::string buffer_ = {};  // of one event
 };
 
 struct Usage {

@@ -72,6 +72,17 @@ std::string DetokenizeStream::Push(int32_t id) {
 }
 
 std::string DetokenizeStream::Step(int32_t id) {
+  if (tokenizer_.DecodesByBytes() && ids_.size() == emitted_ && (ids_.empty() || !prefix_.empty())) {
+    // Nothing is held back: a token of whole characters adds them, whatever comes before.
+    std::string alone =
+        tokenizer_.Decode({&id, 1}, {.skip_special_tokens = options_.skip_special_tokens, .clean_up_spaces = false});
+    if (!alone.empty() && alone.find(tokenizer::kReplacement) == std::string::npos) {
+      ids_.assign(1, id);
+      emitted_ = 1;
+      prefix_ = alone;
+      return alone;
+    }
+  }
   if (!tokenizer_.Exists(id) || (options_.skip_special_tokens && tokenizer_.IsSpecial(id))) return "";
   if (prefix_.empty() && !ids_.empty()) {
     std::string text = Text(ids_);

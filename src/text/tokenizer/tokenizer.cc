@@ -93,21 +93,35 @@ std::vector<int32_t> Tokenizer::Encode(std::string_view text, EncodeOptions opti
   return ids;
 }
 
+bool Tokenizer::DecodesByBytes() const {
+  return parts_->decoders.size() == 1 && std::holds_alternative<tokenizer::ByteLevelDecoder>(parts_->decoders[0]);
+}
+
 std::string Tokenizer::Decode(std::span<const int32_t> ids, DecodeOptions options) const {
-  std::vector<std::string> tokens;
-  tokens.reserve(ids.size());
-  for (const int32_t id : ids) {
-    if (!Exists(id) || (options.skip_special_tokens && IsSpecial(id))) continue;
-    tokens.push_back(DecodeText(id));
+  std::string text;
+  if (DecodesByBytes()) {
+    for (const int32_t id : ids) {
+      const tokenizer::AddedToken* added = parts_->added.Find(id);
+      if (added != nullptr && added->special && options.skip_special_tokens) continue;
+      // "" of an id that does not exist
+      const std::string_view spelled = added ? parts_->added.DecodedText(*added) : VocabOf(parts_->model).Text(id);
+      if (!tokenizer::AppendSpelledBytes(text, spelled)) text += spelled;  // an added token stands for itself
+    }
+    if (!base::IsValidUtf8(text)) text = base::ReplaceInvalidUtf8(text);
+  } else {
+    std::vector<std::string> tokens;
+    tokens.reserve(ids.size());
+    for (const int32_t id : ids)
+      if (Exists(id) && !(options.skip_special_tokens && IsSpecial(id))) tokens.emplace_back(DecodeText(id));
+    text = tokenizer::DecodeTokens(parts_->decoders, std::move(tokens));
   }
-  std::string text = tokenizer::DecodeTokens(parts_->decoders, std::move(tokens));
   return parts_->clean_up_spaces && options.clean_up_spaces ? tokenizer::CleanUpSpaces(std::move(text)) : text;
 }
 
 // The string that decoders start from.
-std::string Tokenizer::DecodeText(int32_t id) const {
+std::string_view Tokenizer::DecodeText(int32_t id) const {
   const tokenizer::AddedToken* added = parts_->added.Find(id);
-  return std::string(added != nullptr ? parts_->added.DecodedText(*added) : VocabOf(parts_->model).Text(id));
+  return added != nullptr ? parts_->added.DecodedText(*added) : VocabOf(parts_->model).Text(id);
 }
 
 std::string Tokenizer::TokenBytes(int32_t id) const {

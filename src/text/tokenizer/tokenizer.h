@@ -69,6 +69,9 @@ class Tokenizer {
   // Valid UTF-8; ids that do not exist are left out, as transformers does. Bytes that form no character become U+FFFD.
   std::string Decode(std::span<const int32_t> ids, DecodeOptions options = {}) const;
 
+  // Whether the bytes of a decoded text are those of its tokens one after the other, whatever their neighbours are.
+  bool DecodesByBytes() const;
+
   // The raw bytes that a token adds to the text, possibly part of a character; "" for an id that does not exist.
   std::string TokenBytes(int32_t id) const;
   // The token as the vocabulary spells it (Ġthe, ▁the); "" for an id that does not exist.
@@ -101,7 +104,7 @@ class Tokenizer {
   const std::map<std::string, std::string>& chat_templates() const;
 
  private:
-  std::string DecodeText(int32_t id) const;
+  std::string_view DecodeText(int32_t id) const;
   std::unique_ptr<const tokenizer::Parts> parts_;
 };
 

@@ -132,5 +132,18 @@ TEST(GenerationJson, RequestIdHeadersComeOnlyWhenAskedFor) {
   EXPECT_EQ(AnswerHeaders(context, {.id = "cmpl-a-b"})[0].second, "a-b");
 }
 
+TEST(TextEvent, IsTheEventOfTheWholeDocument) {
+  base::Json chunk = {{"id", "a\"text\":\"\""},
+                      {"choices", base::Json::array({{{"index", 0}, {"text", ""}, {"x", nullptr}}})}};
+  const TextEvent event(chunk, "text");
+  ASSERT_TRUE(event.ready());
+  for (const char* text : {"", "hello", "\"quoted\"\n", "漢字 🙂", "half \xF0\x9F"}) {
+    chunk["choices"][0]["text"] = text;
+    std::string out;
+    event.AppendTo(out, text);
+    EXPECT_EQ(out, "data: " + base::DumpJson(chunk) + "\n\n");
+  }
+}
+
 }  // namespace
 }  // namespace vllm

@@ -99,8 +99,10 @@ TEST_F(EngineMetricsTest, TheCacheConfigurationIsALabelSet) {
   EngineInfo info;
   info.block_size = 32;
   info.num_kv_blocks = 77;
+  info.kv_cache_dtype = "fp8_e4m3";
   AddCacheConfigInfo(registry_, {}, info);
-  EXPECT_EQ(ValueOf("vllm:cache_config_info{block_size=\"32\",enable_prefix_caching=\"True\",engine=\"0\","
+  EXPECT_EQ(ValueOf("vllm:cache_config_info{block_size=\"32\",cache_dtype=\"fp8_e4m3\",enable_prefix_caching=\"True\","
+                    "engine=\"0\","
                     "gpu_memory_utilization=\"None\",kv_cache_memory_bytes=\"None\",num_gpu_blocks=\"77\"}"),
             "1.0");
 }

@@ -32,7 +32,8 @@ Command TakeCommand(std::span<const std::string>* words) {
     const std::string second = words->size() > 1 ? (*words)[1] : std::string();
     if (second == "latency") return take(2, kLatency);
     if (second == "throughput") return take(2, kThroughput);
-    base::Throw(ErrorCode::kInvalidArgument, "vllm bench: '", second, "' is not one of latency, throughput");
+    if (second == "serve") return take(2, kBenchServe);
+    base::Throw(ErrorCode::kInvalidArgument, "vllm bench: '", second, "' is not one of latency, throughput, serve");
   }
   const std::vector<std::string> names = {"serve", "chat", "complete", "bench", "perplexity", "inspect"};
   const std::string near = base::Nearest(first, names);
@@ -130,7 +131,7 @@ class Parser {
     }
     if (!(flag->commands & out_.command)) {
       std::string owners;
-      for (const Command command : {kServe, kChat, kComplete, kLatency, kThroughput, kPerplexity, kInspect}) {
+      for (const Command command : Commands()) {
         if (flag->commands & command) owners += base::StrCat(owners.empty() ? "" : ", ", CommandName(command));
       }
       base::Throw(ErrorCode::kInvalidArgument, "vllm ", CommandName(out_.command), ": ", name,

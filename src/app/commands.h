@@ -10,6 +10,7 @@ int RunChat(const CommandLine& line);
 int RunComplete(const CommandLine& line);
 int RunLatency(const CommandLine& line);
 int RunThroughput(const CommandLine& line);
+int RunBenchServe(const CommandLine& line);
 int RunPerplexity(const CommandLine& line);
 int RunInspect(const CommandLine& line);
 

@@ -12,6 +12,7 @@ namespace {
 
 constexpr Variable kVariables[] = {
     {"VLLM_API_KEY", "api_key", "key that requests must carry, as --api-key"},
+    {"OPENAI_API_KEY", "openai_api_key", "key that vllm bench serve sends"},
     {"VLLM_TRACE", "trace_file", "file for a Chrome trace of steps and phases"},
     {"VLLM_LOGGING_LEVEL", "log_level", "least level that is logged, as --log-level"},
     {"VLLM_CPU_KVCACHE_SPACE", "cpu_kvcache_space", "GiB of the KV cache, as --kv-cache-memory-bytes"},

@@ -88,7 +88,7 @@ constexpr Flag kOwnFlags[] = {
     {"window", "", kSize, "512", kMeasuring, kHonoured, kPerplexity, "", "tokens of a chunk, as llama-perplexity -c"},
     {"tensors", "", kSwitch, "true", kModel, kHonoured, kInspect, "", "list the tensors"},
     // Log.
-    {"verbose", "-v", kSwitch, "", kLog, kHonoured, kEngine, "", "log debug messages"},
+    {"verbose", "-v", kSwitch, "", kLog, kHonoured, kAll, "", "log debug messages"},
 };
 
 std::string Dashed(std::string_view name) { return base::StrCat("--", name); }
@@ -154,10 +154,17 @@ std::span<const Flag> Flags() {
   static const std::vector<Flag> all = [] {
     // Our rows first: -n, -q and -r of chat and complete stand before those of vLLM's server.
     std::vector<Flag> rows(std::begin(kOwnFlags), std::end(kOwnFlags));
+    rows.insert(rows.end(), BenchServeFlags().begin(), BenchServeFlags().end());
     rows.insert(rows.end(), VllmFlags().begin(), VllmFlags().end());
     return rows;
   }();
   return all;
+}
+
+std::span<const Command> Commands() {
+  static constexpr Command kCommands[] = {kServe,      kChat,       kComplete,   kLatency,
+                                          kThroughput, kBenchServe, kPerplexity, kInspect};
+  return kCommands;
 }
 
 std::string_view GroupName(FlagGroup group) {
@@ -204,6 +211,8 @@ std::string_view CommandName(Command command) {
       return "bench latency";
     case kThroughput:
       return "bench throughput";
+    case kBenchServe:
+      return "bench serve";
     case kPerplexity:
       return "perplexity";
     case kInspect:

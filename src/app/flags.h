@@ -17,10 +17,11 @@ enum Command : uint16_t {
   kThroughput = 16,  // bench throughput
   kPerplexity = 32,
   kInspect = 64,
+  kBenchServe = 128,  // bench serve
   kSampling = kChat | kComplete,
   kBench = kLatency | kThroughput,
   kEngine = kServe | kSampling | kBench | kPerplexity | kInspect,
-  kAll = kEngine,
+  kAll = kEngine | kBenchServe,
 };
 
 enum class FlagType : uint8_t { kSwitch, kText, kInt, kNumber, kSize, kList, kJson };
@@ -59,6 +60,10 @@ struct Flag {
 std::span<const Flag> Flags();
 // vLLM 0.33's own flags, a part of Flags().
 std::span<const Flag> VllmFlags();
+// Those of bench serve, a part too.
+std::span<const Flag> BenchServeFlags();
+// Every command, in the order in which texts list them.
+std::span<const Command> Commands();
 
 std::string_view GroupName(FlagGroup group);
 // "serve", "bench latency", …

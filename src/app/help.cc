@@ -20,6 +20,7 @@ constexpr std::string_view kOverview =
   vllm complete MODEL PROMPT   goes on from a text
   vllm bench latency MODEL     time of a batch
   vllm bench throughput MODEL  tokens a second
+  vllm bench serve             latencies of a server under load
   vllm perplexity FILE -m MODEL
   vllm inspect MODEL           what is in a model, and which kernels run it
 
@@ -34,6 +35,8 @@ std::string Usage(Command command) {
       return "vllm complete MODEL [PROMPT] [flags]\n";
     case kPerplexity:
       return "vllm perplexity FILE -m MODEL [flags]\n";
+    case kBenchServe:
+      return "vllm bench serve [flags]\n";
     default:
       return StrCat("vllm ", CommandName(command), " MODEL [flags]\n");
   }
@@ -116,8 +119,9 @@ std::string_view KindName(FlagClass kind) {
 
 std::string CommandsOf(const Flag& flag) {
   if (flag.commands == kAll) return "all";
+  if (flag.commands == kEngine) return StrCat("all but ", CommandName(kBenchServe));
   std::string out;
-  for (const Command command : {kServe, kChat, kComplete, kLatency, kThroughput, kPerplexity, kInspect}) {
+  for (const Command command : Commands()) {
     if (flag.commands & command) out += StrCat(out.empty() ? "" : ", ", CommandName(command));
   }
   return out;

@@ -37,6 +37,8 @@ int Dispatch(const CommandLine& line) {
       return RunLatency(line);
     case kThroughput:
       return RunThroughput(line);
+    case kBenchServe:
+      return RunBenchServe(line);
     case kPerplexity:
       return RunPerplexity(line);
     case kInspect:

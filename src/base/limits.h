@@ -117,6 +117,9 @@ inline constexpr int kIdleConnectionSeconds = 75;
 // sends twice what it may, and no longer than a slow network takes to tell it.
 inline constexpr int kLingerSeconds = 5;
 inline constexpr size_t kMaxLingerBytes = 2 * kMaxRequestBodyBytes;
+// An event, or an answer that is no stream, of the server that vllm bench serve measures: a token takes some hundred
+// bytes, all log-probabilities of a large vocabulary some MB.
+inline constexpr size_t kMaxSseEventBytes = size_t{16} << 20;
 // Descriptors are few (1,024 is a common limit of a process), and each connection holds one.
 inline constexpr int64_t kMaxConnections = 4096;
 

@@ -11,8 +11,6 @@
 namespace vllm {
 namespace {
 
-constexpr Command kCommands[] = {kServe, kChat, kComplete, kLatency, kThroughput, kPerplexity, kInspect};
-
 TEST(Flags, EveryRowSaysWhatItDoesOrWhyNot) {
   for (const Flag& flag : Flags()) {
     EXPECT_FALSE(flag.help.empty()) << flag.name;
@@ -33,7 +31,7 @@ TEST(Flags, EveryDefaultIsAValueOfItsFlag) {
 }
 
 TEST(Flags, LongNamesAreUniqueWithinACommand) {
-  for (const Command command : kCommands) {
+  for (const Command command : Commands()) {
     std::set<std::string_view> seen;
     for (const Flag& flag : Flags()) {
       if (!(flag.commands & command)) continue;
@@ -43,7 +41,7 @@ TEST(Flags, LongNamesAreUniqueWithinACommand) {
 }
 
 TEST(Flags, EveryLongNameIsFoundInEachOfItsCommands) {
-  for (const Command command : kCommands) {
+  for (const Command command : Commands()) {
     for (const Flag& flag : Flags()) {
       if (!(flag.commands & command)) continue;
       bool negated = true;

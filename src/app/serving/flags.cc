@@ -1,0 +1,128 @@
+// Flags of vllm bench serve: vLLM's names, types and defaults, and what becomes of each here.
+#include "app/flags.h"
+
+namespace vllm {
+namespace {
+
+using enum FlagType;
+using enum FlagGroup;
+using enum FlagClass;
+
+constexpr Flag kBenchServeFlags[] = {
+    // Server.
+    {"backend", "", kText, "openai", kServer, kHonoured, kBenchServe, "openai|vllm|openai-chat",
+     "openai and vllm: completions; openai-chat: chat"},
+    {"base-url", "", kText, "", kServer, kHonoured, kBenchServe, "", "http://HOST:PORT of the server"},
+    {"host", "", kText, "127.0.0.1", kServer, kHonoured, kBenchServe, "", "of the server, without --base-url"},
+    {"port", "", kInt, "8000", kServer, kHonoured, kBenchServe, "", "of the server, without --base-url"},
+    {"endpoint", "", kText, "", kServer, kHonoured, kBenchServe, "",
+     "path of the requests; absent: /v1/completions, with openai-chat /v1/chat/completions"},
+    {"header", "", kList, "", kServer, kHonoured, kBenchServe, "", "KEY=VALUE headers of every request"},
+    {"insecure", "", kSwitch, "", kServer, kNoEffect, kBenchServe, "", "servers are asked without TLS"},
+    {"ready-check-timeout-sec", "", kInt, "0", kServer, kHonoured, kBenchServe, "",
+     "seconds to wait until the server answers; 0: it is not asked"},
+    // Model.
+    {"model", "-m", kText, "", kModel, kHonoured, kBenchServe, "",
+     "the model's name in requests, and where its tokenizer is; absent: the server's first"},
+    {"served-model-name", "", kText, "", kModel, kHonoured, kBenchServe, "", "the name in requests instead"},
+    {"tokenizer", "", kText, "", kModel, kHonoured, kBenchServe, "",
+     "GGUF file, folder or hub name; absent: that of --model"},
+    {"tokenizer-mode", "", kText, "auto", kModel, kRefused, kBenchServe, "hf",
+     "tokenizers are read from tokenizer.json, tokenizer.model or the GGUF file"},
+    {"skip-tokenizer-init", "", kSwitch, "", kModel, kHonoured, kBenchServe, "",
+     "no tokenizer: only the custom data set, and no figures of tokens"},
+    {"trust-remote-code", "", kSwitch, "", kModel, kNoEffect, kBenchServe, "", "no code of a model is ever run"},
+    {"lora-modules", "", kList, "", kLora, kRefused, kBenchServe, "", "adapters are not served"},
+    {"lora-assignment", "", kText, "random", kLora, kNoEffect, kBenchServe, "", "adapters are not served"},
+    // Data.
+    {"dataset-name", "", kText, "random", kMeasuring, kHonoured, kBenchServe,
+     "random|prefix_repetition|sharegpt|custom", "where prompts come from"},
+    {"dataset-path", "", kText, "", kMeasuring, kHonoured, kBenchServe, "",
+     "sharegpt: JSON file of conversations; custom: lines of {\"prompt\": …, \"output_tokens\": …}"},
+    {"seed", "-s", kInt, "0", kMeasuring, kHonoured, kBenchServe, "", "of prompts and arrivals"},
+    {"num-prompts", "", kInt, "1000", kMeasuring, kHonoured, kBenchServe, "", "requests"},
+    {"input-len", "", kInt, "", kMeasuring, kHonoured, kBenchServe, "", "--random-input-len"},
+    {"output-len", "", kInt, "", kMeasuring, kHonoured, kBenchServe, "", "the output length of any data set"},
+    {"random-input-len", "", kInt, "1024", kMeasuring, kHonoured, kBenchServe, "", "prompt tokens behind the prefix"},
+    {"random-output-len", "", kInt, "128", kMeasuring, kHonoured, kBenchServe, "", "tokens generated for a request"},
+    {"random-range-ratio", "", kText, "0.0", kMeasuring, kHonoured, kBenchServe, "",
+     "lengths vary by this share up and down; or {\"input\": X, \"output\": Y}"},
+    {"random-prefix-len", "", kInt, "0", kMeasuring, kHonoured, kBenchServe, "", "prompt tokens that all share"},
+    {"random-batch-size", "", kInt, "1", kMeasuring, kRefused, kBenchServe, "", "embeddings are not measured"},
+    {"prefix-repetition-prefix-len", "", kInt, "256", kMeasuring, kHonoured, kBenchServe, "", "tokens of a prefix"},
+    {"prefix-repetition-suffix-len", "", kInt, "256", kMeasuring, kHonoured, kBenchServe, "",
+     "prompt tokens behind it"},
+    {"prefix-repetition-num-prefixes", "", kInt, "10", kMeasuring, kHonoured, kBenchServe, "",
+     "prefixes that share the requests"},
+    {"prefix-repetition-output-len", "", kInt, "128", kMeasuring, kHonoured, kBenchServe, "",
+     "tokens generated for a request"},
+    {"sharegpt-output-len", "", kInt, "", kMeasuring, kHonoured, kBenchServe, "",
+     "tokens generated for a request; absent: as many as the conversation's answer has"},
+    {"custom-output-len", "", kInt, "256", kMeasuring, kHonoured, kBenchServe, "",
+     "tokens generated for a request; -1: the line's output_tokens"},
+    {"skip-chat-template", "", kSwitch, "", kMeasuring, kHonoured, kBenchServe, "",
+     "custom: send the prompts as they are"},
+    {"chat-template-kwargs", "", kJson, "", kMeasuring, kRefused, kBenchServe, "",
+     "give them to the server by --extra-body"},
+    {"disable-shuffle", "", kSwitch, "", kMeasuring, kHonoured, kBenchServe, "", "keep the order of the file"},
+    {"no-oversample", "", kSwitch, "", kMeasuring, kHonoured, kBenchServe, "",
+     "send fewer requests rather than some of them twice"},
+    {"no-stream", "", kSwitch, "", kMeasuring, kNoEffect, kBenchServe, "", "data sets are local files"},
+    {"enable-multimodal-chat", "", kSwitch, "", kMedia, kRefused, kBenchServe, "", "text models only"},
+    // Traffic.
+    {"request-rate", "", kText, "inf", kMeasuring, kHonoured, kBenchServe, "", "requests a second; inf: all at once"},
+    {"burstiness", "", kText, "1.0", kMeasuring, kHonoured, kBenchServe, "",
+     "1: arrivals are a Poisson process; below: in bursts; above: more even"},
+    {"max-concurrency", "", kInt, "", kMeasuring, kHonoured, kBenchServe, "", "requests in flight at most"},
+    {"num-warmups", "", kInt, "0", kMeasuring, kHonoured, kBenchServe, "", "requests before the measured ones"},
+    {"probe-request-rate", "", kNumber, "0.0", kMeasuring, kRefused, kBenchServe, "0", "there are no probes"},
+    {"ramp-up-strategy", "", kText, "", kMeasuring, kRefused, kBenchServe, "", "the rate is constant"},
+    {"ramp-up-start-rps", "", kInt, "", kMeasuring, kRefused, kBenchServe, "", "the rate is constant"},
+    {"ramp-up-end-rps", "", kInt, "", kMeasuring, kRefused, kBenchServe, "", "the rate is constant"},
+    {"self-timed", "", kSwitch, "", kMeasuring, kRefused, kBenchServe, "", "no data set has times of its own"},
+    {"request-id-prefix", "", kText, "", kMeasuring, kHonoured, kBenchServe, "",
+     "of x-request-id; absent: bench-, a random number and -"},
+    // Sampling.
+    {"ignore-eos", "", kSwitch, "", kGeneration, kHonoured, kBenchServe, "",
+     "answers do not end at the model's end token; always so with random prompts"},
+    {"logprobs", "", kInt, "", kGeneration, kHonoured, kBenchServe, "", "log-probabilities a token"},
+    {"use-beam-search", "", kSwitch, "", kGeneration, kRefused, kBenchServe, "", "beam search is not served"},
+    {"temperature", "", kNumber, "", kGeneration, kHonoured, kBenchServe, "", "absent: the server's default"},
+    {"top-p", "", kNumber, "", kGeneration, kHonoured, kBenchServe, "", "absent: the server's default"},
+    {"top-k", "", kInt, "", kGeneration, kHonoured, kBenchServe, "", "absent: the server's default"},
+    {"min-p", "", kNumber, "", kGeneration, kHonoured, kBenchServe, "", "absent: the server's default"},
+    {"frequency-penalty", "", kNumber, "", kGeneration, kHonoured, kBenchServe, "", "absent: the server's default"},
+    {"presence-penalty", "", kNumber, "", kGeneration, kHonoured, kBenchServe, "", "absent: the server's default"},
+    {"repetition-penalty", "", kNumber, "", kGeneration, kHonoured, kBenchServe, "",
+     "absent: 1 in completions, the server's default in chat"},
+    {"extra-body", "", kJson, "", kGeneration, kHonoured, kBenchServe, "", "further fields of every request"},
+    // Results.
+    {"percentile-metrics", "", kText, "ttft,tpot,itl", kMeasuring, kHonoured, kBenchServe, "",
+     "what to report, of ttft, tpot, itl, e2el, client_queue_time, e2el_including_client_queue"},
+    {"metric-percentiles", "", kText, "99", kMeasuring, kHonoured, kBenchServe, "", "percentiles of each of them"},
+    {"goodput", "", kList, "", kMeasuring, kHonoured, kBenchServe, "",
+     "ttft:MS, tpot:MS, e2el:MS: count the requests that keep all of them"},
+    {"label", "", kText, "", kMeasuring, kHonoured, kBenchServe, "", "beginning of the result file's name"},
+    {"metadata", "", kList, "", kMeasuring, kHonoured, kBenchServe, "", "KEY=VALUE fields of the result file"},
+    {"save-result", "", kSwitch, "", kMeasuring, kHonoured, kBenchServe, "", "write the figures to a JSON file"},
+    {"save-detailed", "", kSwitch, "", kMeasuring, kHonoured, kBenchServe, "", "with those of each request"},
+    {"append-result", "", kSwitch, "", kMeasuring, kHonoured, kBenchServe, "", "add a line to the file instead"},
+    {"result-dir", "", kText, "", kMeasuring, kHonoured, kBenchServe, "", "folder of the file; absent: this one"},
+    {"result-filename", "", kText, "", kMeasuring, kHonoured, kBenchServe, "",
+     "absent: {label}-{rate}qps-concurrency{n}-{model}-{time}.json"},
+    {"plot", "", kText, "", kMeasuring, kHonoured, kBenchServe, "",
+     "SVG file of the requests over time and the distributions of their latencies"},
+    {"plot-timeline", "", kSwitch, "", kMeasuring, kHonoured, kBenchServe, "",
+     "the same beside the result file, as .timeline.svg"},
+    {"timeline-itl-thresholds", "", kText, "25,50", kMeasuring, kHonoured, kBenchServe, "",
+     "milliseconds between tokens up to which it is green, and orange"},
+    {"plot-dataset-stats", "", kSwitch, "", kMeasuring, kRefused, kBenchServe, "", "--save-detailed has the lengths"},
+    {"disable-tqdm", "", kSwitch, "", kMeasuring, kNoEffect, kBenchServe, "", "no progress bar is printed"},
+    {"profile", "", kSwitch, "", kMeasuring, kRefused, kBenchServe, "", "use VLLM_TRACE=FILE of the server"},
+};
+
+}  // namespace
+
+std::span<const Flag> BenchServeFlags() { return kBenchServeFlags; }
+
+}  // namespace vllm

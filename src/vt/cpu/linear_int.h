@@ -1,5 +1,5 @@
-// The linear op on integer formats: x rounded to 16 bits, exact integer sums over a group of weights, f32 sums over the
-// groups along k in order. So few rows and many, and all instruction sets, give the same bits. Included after
+// The linear op on integer formats: x rounded to 16 or 8 bits, exact integer sums over a group of weights, f32 sums
+// over the groups along k in order. So few rows and many, and all instruction sets, give the same bits. Included after
 // linear_columns.h by the unit of each instruction set; everything is internal to that unit.
 #pragma once
 
@@ -15,6 +15,11 @@ constexpr int ByteSteps(int largest_code) { return kNarrowSums ? 32768 / (2 * 12
 // Whether kernels of a format multiply bytes.
 template <class F>
 constexpr bool kMultipliesBytes = ByteSteps(F::kLargest) > 0;
+// Of `steps`, how many add up before their sums are widened.
+template <class F, vt::XForm kForm>
+constexpr int ExactSteps(int steps) {
+  return kForm == vt::kXWords || ByteSteps(F::kLargest) > steps ? steps : ByteSteps(F::kLargest);
+}
 
 // What sums of bytes start from, and what they amount to, so that `sum` is added once.
 VT_INLINE VI FirstBytes(VI sum) { return kNarrowSums ? ZeroI() : sum; }
@@ -29,7 +34,7 @@ VT_INLINE VI AddedPlanes(VI sum, VI high, VI low) {
 template <class F, vt::XForm kForm, int kSteps, int kRows, int kVectors>
 VT_INLINE void AddProducts(const LinearPart& part, const Column (&columns)[kVectors], int64_t block, int64_t g,
                            int64_t i, int first, VI (&acc)[kVectors][kRows]) {
-  constexpr int kExact = kForm == vt::kXWords || ByteSteps(F::kLargest) > kSteps ? kSteps : ByteSteps(F::kLargest);
+  constexpr int kExact = ExactSteps<F, kForm>(kSteps);
   const vt::QuantizedRows& x = part.quantized;
   VT_UNROLL
   for (int v = 0; v < kVectors; ++v) {
@@ -231,12 +236,48 @@ void ExpandPanel(const LinearPart& part, int64_t vector, int64_t begin, int64_t 
   }
 }
 
+// Adds kSteps steps to the sums: products of four bytes, or of two 16-bit integers; either way x moves by four bytes.
+template <vt::XForm kForm, int kSteps, int kExact, int kRows>
+VT_INLINE void TileProducts(Bytes codes, const unsigned char* q, int64_t row_bytes, VI (&acc)[kRows][kPair]) {
+  VT_UNROLL
+  for (int from = 0; from < kSteps; from += kExact) {
+    VI bytes[kRows][kPair];
+    VT_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      VT_UNROLL
+      for (int v = 0; v < kPair; ++v) bytes[r][v] = FirstBytes(acc[r][v]);
+    }
+    VT_UNROLL
+    for (int s = from; s < from + kExact; ++s) {
+      VI w[kPair];
+      VT_UNROLL
+      for (int v = 0; v < kPair; ++v) w[v] = LoadI(codes + (s * kPair + v) * kVectorBytes);
+      VT_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        const VI values = SplatPair(q + r * row_bytes + s * 4);
+        VT_UNROLL
+        for (int v = 0; v < kPair; ++v) {
+          if constexpr (kForm == vt::kXBytes) {
+            bytes[r][v] = DotBytes(bytes[r][v], w[v], values);
+          } else {
+            acc[r][v] = Dot(acc[r][v], w[v], values);
+          }
+        }
+      }
+    }
+    if constexpr (kForm != vt::kXBytes) continue;
+    VT_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      VT_UNROLL
+      for (int v = 0; v < kPair; ++v) acc[r][v] = AddedBytes(acc[r][v], bytes[r][v]);
+    }
+  }
+}
+
 template <class F, vt::XForm kForm, int kRows>
 VT_INLINE void IntTile(const LinearPart& part, int64_t row, int64_t vector, int64_t begin, int64_t end,
                        const Panel& panel, Ahead& ahead) {
-  // Products of a step are of four bytes, or of two 16-bit integers; either way x moves by four bytes.
   constexpr int kParts = 32 / F::kGroup, kSteps = F::kGroup / (kForm == vt::kXBytes ? 4 : 2);
-  constexpr int kExact = kForm != vt::kXBytes || ByteSteps(F::kLargest) > kSteps ? kSteps : ByteSteps(F::kLargest);
   const vt::QuantizedRows& x = part.quantized;
   VF sum[kRows][kPair];
   VT_UNROLL
@@ -268,39 +309,8 @@ VT_INLINE void IntTile(const LinearPart& part, int64_t row, int64_t vector, int6
         VT_UNROLL
         for (int v = 0; v < kPair; ++v) acc[r][v] = start;
       }
-      VT_UNROLL
-      for (int from = 0; from < kSteps; from += kExact) {
-        VI bytes[kRows][kPair];
-        VT_UNROLL
-        for (int r = 0; r < kRows; ++r) {
-          VT_UNROLL
-          for (int v = 0; v < kPair; ++v) bytes[r][v] = FirstBytes(acc[r][v]);
-        }
-        VT_UNROLL
-        for (int s = from; s < from + kExact; ++s, codes += kPair * kVectorBytes, q += 4) {
-          VI w[kPair];
-          VT_UNROLL
-          for (int v = 0; v < kPair; ++v) w[v] = LoadI(codes + v * kVectorBytes);
-          VT_UNROLL
-          for (int r = 0; r < kRows; ++r) {
-            const VI values = SplatPair(q + r * x.stride * 2);
-            VT_UNROLL
-            for (int v = 0; v < kPair; ++v) {
-              if constexpr (kForm == vt::kXBytes) {
-                bytes[r][v] = DotBytes(bytes[r][v], w[v], values);
-              } else {
-                acc[r][v] = Dot(acc[r][v], w[v], values);
-              }
-            }
-          }
-        }
-        if constexpr (kForm != vt::kXBytes) continue;
-        VT_UNROLL
-        for (int r = 0; r < kRows; ++r) {
-          VT_UNROLL
-          for (int v = 0; v < kPair; ++v) acc[r][v] = AddedBytes(acc[r][v], bytes[r][v]);
-        }
-      }
+      TileProducts<kForm, kSteps, ExactSteps<F, kForm>(kSteps)>(codes, q, x.stride * 2, acc);
+      codes += kSteps * kPair * kVectorBytes, q += kSteps * 4;
       VT_UNROLL
       for (int r = 0; r < kRows; ++r) {
         const VF scale = Splat(scales[r * (x.stride / 32) + i]);
@@ -346,48 +356,6 @@ void Gemm(const LinearPart& part) {
       const int64_t end = begin + kChunk < part.k ? begin + kChunk : part.k;
       ExpandPanel<F, kForm>(part, vector, begin, end, panel);
       IntTiles<F, kForm, kIntTileRows>(part, 0, vector, begin, end, panel, ahead);
-    }
-  }
-}
-
-// ----------------------------------------------------------------------------------------------------------- rounding
-
-// Below this a row's 32 values count as zeros: the reciprocal of their scale would overflow.
-constexpr float kLeastMagnitude = 1e-30f;
-
-template <vt::XForm kForm>
-void QuantizeRows(const float* x, int64_t k, int64_t begin, int64_t end, const vt::QuantizedRows& out) {
-  for (int64_t r = begin; r < end; ++r) {
-    for (int64_t i = 0; i < k / 32; ++i) {
-      const float* in = x + r * k + i * 32;
-      const uint32_t low = MaxMagnitudeBits16(in), high = MaxMagnitudeBits16(in + 16), bits = low > high ? low : high;
-      float largest;
-      std::memcpy(&largest, &bits, 4);
-      // A number that is not finite has the largest bits; its scale spoils every sum of the row.
-      const bool finite = bits < 0x7f800000u;
-      constexpr float kLargest = kForm == vt::kXBytes ? 127 : vt::kLargestQ;
-      const float inverse = finite && largest >= kLeastMagnitude ? kLargest / largest : 0.0f;
-      const float scale = finite ? (inverse != 0 ? largest / kLargest : 0.0f) : __builtin_nanf("");
-      // What is not finite becomes zero: any integer would do.
-      alignas(64) float finite_in[32] = {};
-      const float* values = finite ? in : finite_in;
-      int16_t* row = out.q + r * out.stride;
-      int32_t sums[2];
-      for (int p = 0; p < 2; ++p) {
-        int8_t* plane = reinterpret_cast<int8_t*>(row) + i * 32 + p * 16;
-        if constexpr (kForm == vt::kXBytes) {
-          sums[p] = QuantizePlane16(values + p * 16, inverse, plane);
-        } else if constexpr (kForm == vt::kXPlanes) {
-          sums[p] = QuantizePlanes16(values + p * 16, inverse, plane, plane + out.stride);
-        } else {
-          sums[p] = Quantize16(values + p * 16, inverse, row + i * 32 + p * 16);
-        }
-        out.sum16[r * (out.stride / 16) + 2 * i + p] = -sums[p];
-        out.min16[r * (out.stride / 16) + 2 * i + p] = scale * static_cast<float>(sums[p]);
-      }
-      out.scale[r * (out.stride / 32) + i] = scale;
-      out.sum32[r * (out.stride / 32) + i] = -sums[0] - sums[1];
-      out.min32[r * (out.stride / 32) + i] = scale * static_cast<float>(sums[0] + sums[1]);
     }
   }
 }

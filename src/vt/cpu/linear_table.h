@@ -6,6 +6,7 @@
 // Again.
 #include "vt/cpu/linear_f32.h"
 #include "vt/cpu/linear_int.h"
+#include "vt/cpu/linear_round.h"
 
 namespace {
 

@@ -14,6 +14,7 @@ import sys
 
 import compare_models
 import compare_report
+import compare_serving
 import peers
 import peers_install
 from compare_report import ANONYMOUS, READ, START, TOTAL, Results
@@ -30,7 +31,8 @@ FORCED = {"": "native", "amx": "native", "avx512": "avx512", "avxvnni": "avxvnni
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, prog="./dev compare")
     parser.add_argument("--peers", default="llama.cpp", help=f"comma-separated, of {', '.join(PEERS)} (default: llama.cpp)")
-    parser.add_argument("--quick", action="store_true", help="only a prompt of 512, decode at 128, start and memory, of models that are there")
+    parser.add_argument("--quick", action="store_true", help="only a prompt of 512, decode at 128, 8 clients, start and memory, of models that are there")
+    parser.add_argument("--serving", choices=["also", "only", "no"], default="also", help="measure HTTP serving also, only, or not (default: also)")
     parser.add_argument("--rounds", type=int, default=5, help="paired runs of each piece of work (default: 5)")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/benchmarks.md")
     parser.add_argument("--peer-isa", choices=[*peers_install.LLAMA_ISA], help="build of llama.cpp (default: as VT_CPU_ISA, else native)")
@@ -131,6 +133,14 @@ class Run:
         self.results.drop(side.name, str(error))
         self.sides.remove(side)
 
+    def serve(self, load, number):
+        """One load on each side that has a server, right after the other."""
+        for side in self.ordered(number):
+            if side.server(self.model, load, 0) is None:
+                continue
+            for row, figure in compare_serving.measure(self.args.vllm, side, self.model, load, number).items():
+                self.add(row, side.name, figure)
+
     def ordered(self, turn):
         return list(self.sides) if turn % 2 == 0 else self.sides[::-1]
 
@@ -162,7 +172,8 @@ def run():
     sides = make_sides(args)
     models = compare_models.choose(args.model, compare_models.folders(args.models), lambda: quantizer_folder(sides),
                                    "vllm" in args.peers, args.quick)
-    works = QUICK if args.quick else WORK
+    works = [] if args.serving == "only" else QUICK if args.quick else WORK
+    loads = [] if args.serving == "no" else compare_serving.QUICK if args.quick else compare_serving.LOADS
     load = os.getloadavg()[0]
     if load > 1:
         say(f"the load of this machine is {load:.1f}: figures of a busy machine mean little, also as ratios")
@@ -172,10 +183,14 @@ def run():
     with open(record, "w", encoding="utf-8") as log:  # each figure at once, so that an ended run has not lost its hours
         for model in models:
             one = Run(args, model, sides, log)
-            one.prepare()
+            if works:
+                one.prepare()
             for number in range(args.rounds):
                 say(f"{model.title}: round {number + 1} of {args.rounds}")
-                one.round(number, works)
+                if works:
+                    one.round(number, works)
+                for load in loads:
+                    one.serve(load, number)
             done += compare_report.table(one.results)
             print("\n".join(compare_report.table(one.results)), flush=True)
             page = compare_report.facts(args, {side.name: side.version() for side in sides}, forced, quiet) + done

@@ -214,6 +214,10 @@ class Peer:
     def close(self):
         pass
 
+    def server(self, model, load, port):
+        """Command and environment of a server of the OpenAI API for tools/compare_serving.py; None: it has none."""
+        return None
+
 
 class Ours(Peer):
     """This program: `vllm bench latency` for rates, `vllm serve` for the start."""
@@ -230,6 +234,10 @@ class Ours(Peer):
         return serve_first_token([self.program, "serve", model.gguf, "--host", "127.0.0.1", "--port", port, "--served-model-name", "m",
                                   "--max-model-len", CONTEXT, "--max-num-seqs", "1", "--threads", self.threads, "--numerics",
                                   self.numerics], port, model.gguf, LOGS / "vllm.cpp.log")
+
+    def server(self, model, load, port):
+        return [self.program, "serve", model.gguf, "--host", "127.0.0.1", "--port", port, "--served-model-name", "m", "--max-model-len",
+                load.context, "--max-num-seqs", load.clients, "--threads", self.threads, "--numerics", self.numerics], None
 
     def _latency(self, model, work, output, *more):
         """Median seconds of the batch."""
@@ -290,6 +298,10 @@ class LlamaCpp(Peer):
         return serve_first_token([self.folder / "llama-server", "-m", model.gguf, "--host", "127.0.0.1", "--port", port, "-c", CONTEXT,
                                   "-np", "1", "-t", self.threads, "-ub", "512", "--no-warmup", "--no-ui"],
                                  port, model.gguf, LOGS / "llama.cpp.log")
+
+    def server(self, model, load, port):
+        return [self.folder / "llama-server", "-m", model.gguf, "--host", "127.0.0.1", "--port", port, "-np", load.clients, "-c",
+                load.clients * load.context, "-t", self.threads, "-b", "2048", "-ub", "512", "--no-ui"], None
 
     def measure(self, model, work):
         chosen = self.flash.get((model, work))
@@ -415,6 +427,11 @@ class VllmCpu(Worker):
         return {"VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, cpus)), "VLLM_CPU_KVCACHE_SPACE": "2", "VLLM_NO_USAGE_STATS": "1",
                 "VLLM_CACHE_ROOT": str(CACHE / "peers" / "vllm-cache"), "VLLM_LOGGING_LEVEL": "WARNING", "HF_HUB_OFFLINE": "1",
                 "PATH": f"{self.python.parent}:{os.environ['PATH']}"}
+
+    def server(self, model, load, port):
+        return [self.python, "-m", "vllm.entrypoints.cli.main", "serve", model.checkpoint, "--host", "127.0.0.1", "--port", port,
+                "--served-model-name", "m", "--dtype", "bfloat16", "--max-model-len", load.context, "--max-num-seqs",
+                load.clients, "--tokenizer", model.checkpoint], {**os.environ, **self.environment(), "OMP_NUM_THREADS": str(self.threads)}
 
     def prepare(self, model):
         """A start that is not measured: it compiles the graphs that later starts find, and tells which instructions its matrices use."""

@@ -132,7 +132,9 @@ class Parser {
     if (!(flag->commands & out_.command)) {
       std::string owners;
       for (const Command command : Commands()) {
-        if (flag->commands & command) owners += base::StrCat(owners.empty() ? "" : ", ", CommandName(command));
+        bool unused = false;  // several flags may have the name
+        if (FindFlag(name, command, &unused)->commands & command)
+          owners += base::StrCat(owners.empty() ? "" : ", ", CommandName(command));
       }
       base::Throw(ErrorCode::kInvalidArgument, "vllm ", CommandName(out_.command), ": ", name,
                   " is a flag of: ", owners);

@@ -99,7 +99,7 @@ TEST(CommandLine, AnUnknownFlagLikeNoneNamesTheHelp) {
 }
 
 TEST(CommandLine, AFlagOfAnotherCommandNamesIts) {
-  EXPECT_EQ(ErrorOf({"chat", "m", "--port", "1"}), "vllm chat: --port is a flag of: serve");
+  EXPECT_EQ(ErrorOf({"chat", "m", "--port", "1"}), "vllm chat: --port is a flag of: serve, bench serve");
 }
 
 TEST(CommandLine, AFlagOfTheGpuIsNotedAndHasNoEffect) {
@@ -148,10 +148,10 @@ TEST(CommandLine, AnUnknownCommandNamesTheNearest) {
             "vllm: 'server' is not a command (serve, chat, complete, bench, perplexity, inspect); did you mean serve");
 }
 
-TEST(CommandLine, BenchHasTwoKinds) {
+TEST(CommandLine, BenchHasThreeKinds) {
   EXPECT_EQ(Parse({"bench", "latency", "m"}).command, kLatency);
   EXPECT_EQ(Parse({"bench", "throughput", "m"}).command, kThroughput);
-  EXPECT_EQ(ErrorOf({"bench"}), "vllm bench: '' is not one of latency, throughput");
+  EXPECT_EQ(ErrorOf({"bench"}), "vllm bench: '' is not one of latency, throughput, serve");
 }
 
 TEST(CommandLine, HelpAndVersionNeedNoModel) {
